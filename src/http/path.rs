@@ -141,6 +141,9 @@ pub trait Witness: Send + Sync {
 
     /// Refuses a user that was erased: 410.
     fn refuse_erased(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>>;
+
+    /// The same where another user asks, who must not find out when something of the user changes.
+    fn refuse_erased_to_others(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>>;
 }
 
 /// Refuses users that were erased, where the request only reads. A write is refused in the lane, under
@@ -198,11 +201,14 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (caller, _, user) = caller_and_user(parts, state).await?;
-        refuse_erased(parts, state, user).await?;
-        if let Caller::User { id } = caller
-            && id != user
-        {
-            refuse_erased(parts, state, id).await?;
+        match caller {
+            Caller::User { id } if id != user => {
+                refuse_erased(parts, state, id).await?;
+                if let Some(witness) = Option::<Arc<dyn Witness>>::from_ref(state).filter(|_| parts.method == Method::GET) {
+                    witness.refuse_erased_to_others(user).await?;
+                }
+            }
+            _ => refuse_erased(parts, state, user).await?,
         }
         Ok(Self { user, caller })
     }

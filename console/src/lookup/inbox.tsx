@@ -97,7 +97,11 @@ export function InboxSection({ headmark, user }: Props) {
 function columnsOf(isShown: boolean): Column<InboxItem>[] {
   return [
     { name: "Seq", isNumber: true, cell: ({ seq }) => count(seq) },
-    { name: "From", cell: ({ sender_id, own }) => (own ? <span class="muted">the user</span> : sender_id ? <UserLink id={sender_id} /> : <span class="muted">erased</span>) },
+    {
+      name: "From",
+      cell: ({ sender_id, own }) =>
+        own ? <span class="muted">the user</span> : sender_id ? <UserLink id={sender_id} /> : <span class="muted">erased</span>,
+    },
     { name: "In", cell: whereOf },
     { name: "Sent", cell: ({ sent_at }) => <Time at={sent_at} /> },
     { name: "Text", isWide: true, cell: (item) => textOf(item, isShown) },

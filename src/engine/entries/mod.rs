@@ -52,6 +52,11 @@ const LAST_KNOWN_TTL: Duration = Duration::from_secs(300);
 const SQL_TRIALS: usize = 4;
 const SQL_TRIAL: Duration = Duration::from_millis(500);
 
+/// For how long, and of how many users, it is remembered that they are not erased, for what others ask
+/// about them.
+const NOT_ERASED_TTL: Duration = Duration::from_secs(1);
+const MAX_NOT_ERASED: u64 = 100_000;
+
 /// How many bytes of states are remembered for revisions that are ahead of the truth, and for how
 /// long.
 const MAX_MADE_UP_BYTES: u64 = 16 * 1024 * 1024;
@@ -102,6 +107,8 @@ pub struct Entries {
     made_up: moka::sync::Cache<(UserId, Revision), Arc<ReadEntry>>,
     /// What SQL said while the cache was away.
     last_known: moka::sync::Cache<UserId, Arc<ReadEntry>>,
+    /// Users that were found not to be erased a moment ago, for what others ask about them.
+    not_erased: moka::sync::Cache<UserId, ()>,
     turns: Arc<Turns>,
     /// Polls that may try a database that did not answer recently.
     sql_trials: Semaphore,
@@ -118,6 +125,7 @@ impl Entries {
             reader,
             loads: moka::future::Cache::builder().weigher(ReadEntry::weight).max_capacity(MAX_LOAD_BYTES).time_to_live(LOAD_TTL).build(),
             made_up: by_weight(MAX_MADE_UP_BYTES, MADE_UP_TTL),
+            not_erased: moka::sync::Cache::builder().max_capacity(MAX_NOT_ERASED).time_to_live(NOT_ERASED_TTL).build(),
             last_known: by_weight(MAX_LAST_KNOWN_BYTES, LAST_KNOWN_TTL),
             turns,
             sql_trials: Semaphore::new(SQL_TRIALS),
@@ -223,6 +231,20 @@ impl Entries {
             State::Current(entry) | State::LastKnown(entry) => alive(&entry.parts),
             State::Unknown => Ok(()),
         }
+    }
+
+    /// The same for what others ask about a user. The user's entry would tell them, by how long it takes
+    /// to read, that something of the user has changed, also in secret. So the hash is looked for.
+    ///
+    /// # Errors
+    /// 410.
+    pub async fn refuse_erased_to_others(&self, user: UserId) -> Result<(), Problem> {
+        if self.not_erased.contains_key(&user) {
+            return Ok(());
+        }
+        self.refuse_erased_among(&[user], |_| String::new()).await?;
+        self.not_erased.insert(user, ());
+        Ok(())
     }
 
     /// The same for users that a request names, each with its place in the body or the query. It reads

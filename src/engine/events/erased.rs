@@ -80,7 +80,7 @@ fn without_user(content: &str, first: i64, user: &str) -> serde_json::Result<(St
     let mut gone = Vec::new();
     for (id, event) in (first..).zip(&mut events) {
         let value: serde_json::Value = serde_json::from_str(event.get())?;
-        if value["type"] != "user_erased" && names_user(&value, user) {
+        if value.get("type").is_none_or(|kind| kind != "user_erased") && names_user(&value, user) {
             *event = RawValue::from_string(GONE.to_owned())?;
             gone.push(id);
         }

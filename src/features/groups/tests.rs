@@ -287,7 +287,7 @@ fn run(rows: &mut Rows, command: &dyn lanes::Command) -> Result<Value, Code> {
 fn spans(rows: &Rows) -> Spans {
     let span = |(id, of): (UserId, Membership)| Span {
         ordinal: of.ordinal,
-        user: id,
+        user: Some(id),
         from_seq: of.from_seq,
         to_seq: of.to_seq,
         reading: Reading::from_row(of.reading.read_seq(), &of.reading.extra_data()),
@@ -347,7 +347,8 @@ fn compare_receipts(model: &Model, spans: &Spans) {
         let sender = model.messages[usize::try_from(seq - 1).unwrap()].0;
         assert_eq!(spans.counts(seq, &[Some(user(sender))]), [model_count], "alone as in a screenful");
         for wanted in [true, false] {
-            let listed: Vec<_> = spans.recipients(seq, user(sender), wanted, 0).map(|of| (of.user.get(), of.ordinal, of.left)).collect();
+            let listed: Vec<_> =
+                spans.recipients(seq, user(sender), wanted, 0).map(|of| (of.user.unwrap().get(), of.ordinal, of.left)).collect();
             let these = recipients.iter().filter(|(_, _, read, _)| *read == wanted);
             assert_eq!(listed, these.map(|(id, ordinal, _, left)| (*id, (*ordinal).try_into().unwrap(), *left)).collect::<Vec<_>>());
         }

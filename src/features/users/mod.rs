@@ -179,6 +179,10 @@ impl Witness for LastSeen {
     fn refuse_erased(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>> {
         Box::pin(self.entries.refuse_erased(user))
     }
+
+    fn refuse_erased_to_others(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>> {
+        Box::pin(self.entries.refuse_erased_to_others(user))
+    }
 }
 
 /// What a user who is seen writes.

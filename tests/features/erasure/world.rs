@@ -175,7 +175,13 @@ impl Seed<'_> {
         self.named(Method::PUT, "/v1/users/3/directs/E/settings", json!({"level": "none"})).await;
         if self.all {
             let inbox = self.client.get("/v1/users/2/inbox?limit=100").await.ok();
-            let own = inbox["items"].as_array().unwrap().iter().find(|item| item["peer_id"] == ERASED.to_string()).unwrap()["seq"].clone();
+            let own = inbox["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|item| item["peer_id"].as_str().and_then(|id| id.parse().ok()) == Some(ERASED))
+                .unwrap()["seq"]
+                .clone();
             self.client.delete(&format!("/v1/users/2/directs/{ERASED}/messages/{own}")).await.ok();
         }
     }

@@ -250,7 +250,7 @@ both_tiers! {
         let look = async |client: &Client, me: i64, other: i64| client.get(&format!("/v1/users/{me}/familiar?ids={other}")).await;
         let follows = async |me: i64, other: i64| drop(service.follow(me, third(other)).await);
         let before = scene.seen(follows, look).await;
-        assert_eq!((before.status(), before.work[0]), (200, 3), "{before:?}");
+        assert_eq!((before.status(), before.work[0]), (200, 4), "{before:?}");
         let follows_secretly = async |me: i64, other: i64| {
             follows(me, other).await;
             service.put(&format!("/v1/users/{}/following/{other}", third(other)), &secret).await.ok();
