@@ -239,23 +239,20 @@ impl Entries {
     /// # Errors
     /// 410.
     pub async fn refuse_erased_to_others(&self, user: UserId) -> Result<(), Problem> {
-        if self.not_erased.contains_key(&user) {
-            return Ok(());
-        }
-        self.refuse_erased_among(&[user], |_| String::new()).await?;
-        self.not_erased.insert(user, ());
-        Ok(())
+        self.refuse_erased_among(&[user], |_| String::new()).await
     }
 
     /// The same for users that a request names, each with its place in the body or the query. It reads
-    /// one statement, whatever their number; where the database cannot be asked now, nobody is refused.
+    /// one statement, whatever their number, and none for those who were asked for within a second; where the database cannot be asked now, nobody is refused.
     ///
     /// # Errors
     /// 410.
     pub async fn refuse_erased_among(&self, users: &[UserId], pointer: impl Fn(usize) -> String) -> Result<(), Problem> {
-        let all: Vec<_> = users.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-        let found = self.in_turn_or_none("erased users", erased::read(&self.db, &all)).await.unwrap_or_default();
+        let asked: BTreeSet<_> = users.iter().copied().filter(|user| !self.not_erased.contains_key(user)).collect();
+        let all: Vec<_> = asked.into_iter().collect();
+        let Some(found) = self.in_turn_or_none("erased users", erased::read(&self.db, &all)).await else { return Ok(()) };
         if found.is_empty() {
+            all.into_iter().for_each(|user| self.not_erased.insert(user, ()));
             return Ok(());
         }
         let found: BTreeSet<_> = found.into_iter().map(|(user, _)| user).collect();
