@@ -137,7 +137,11 @@ impl lanes::Command for BadgeCommand {
             Self::Retract(item) => needs.mark(item.user, Kind::Counter, &item.badge),
             Self::RetractMany(items) => items.iter().for_each(|item| needs.mark(item.user, Kind::Counter, &item.badge)),
             Self::Reset { user, badge, .. } | Self::Delete { user, badge } => needs.mark(*user, Kind::Counter, badge),
-            Self::ResetMany { user, up_to: Some(up_to) } => up_to.keys().for_each(|badge| needs.mark(*user, Kind::Counter, badge)),
+            Self::ResetMany { user, up_to: Some(up_to) } => {
+                // It may be empty.
+                needs.user(*user);
+                up_to.keys().for_each(|badge| needs.mark(*user, Kind::Counter, badge));
+            }
             Self::ResetMany { user, up_to: None } => needs.user(*user),
         }
     }
