@@ -9,6 +9,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::{Column, DbResult, Statement, Type, in_time};
+use crate::engine::erased;
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 use crate::features::removals::{Engines, Place, Progress, Step, delete_pages, user_of};
 
@@ -84,7 +85,8 @@ async fn forget_peer(engines: &Engines, peer: UserId, after: (i64, i64)) -> Resu
             let is_last = rows < ROWS_AT_ONCE;
             engines.submit(ForgetPeer { user, peer, up_to, is_last }).await?;
             commands += 1;
-            if !is_last {
+            // A peer that is erased, too, keeps its rows until they go with its own inbox.
+            if !is_last && !is_erased(engines, user).await? {
                 return Ok(Progress::More(Place::of(before.0, before.1)));
             }
         }
@@ -95,6 +97,10 @@ async fn forget_peer(engines: &Engines, peer: UserId, after: (i64, i64)) -> Resu
     }
     let is_full = i64::try_from(chats.len()).unwrap_or(i64::MAX) >= CHATS_AT_ONCE;
     Ok(if is_full { Progress::More(Place::of(before.0, before.1)) } else { Progress::Done })
+}
+
+async fn is_erased(engines: &Engines, user: UserId) -> Result<bool> {
+    Ok(!in_time(erased::read(&engines.db, &[user])).await?.is_empty())
 }
 
 async fn rows_of(engines: &Engines, user: UserId, peer: UserId) -> DbResult<(i64, i64)> {

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::StreamExt as _;
 use headmark::db::Statement;
 use headmark::features::removals::RemovalKind;
+
+use serde_json::json;
 
 use super::traces::assert_forgotten;
 use super::world::{ERASED, Seed};
@@ -52,6 +55,22 @@ both_tiers! {
         erased(&survivor.client, &location).await;
         assert_forgotten(&world, &survivor.client).await;
         survivor.stop().await;
+    }
+
+    /// Neither waits for what only the other one removes.
+    async fn two_who_wrote_each_other_much_are_both_erased(world: World) {
+        const MESSAGES: usize = 600;
+        let node = node(&world).await;
+        let client = &node.client;
+        let send = async |n: usize| {
+            let body = json!({"sender_id": 2, "client_id": format!("m{n}"), "content": "x"});
+            client.post("/v1/users/1/inbox", &body).await.ok();
+        };
+        futures_util::stream::iter((0..MESSAGES).map(send)).buffer_unordered(50).collect::<Vec<()>>().await;
+        let (first, second) = (erase(client, 1).await, erase(client, 2).await);
+        erased(client, &first).await;
+        erased(client, &second).await;
+        node.stop().await;
     }
 
     async fn every_table_that_names_users_has_a_step(world: World) {
