@@ -215,7 +215,8 @@ fn badge_out(rows: &Rows, user: UserId, badge: &Name) -> BadgeOut {
 fn increment(rows: &mut Rows, item: &Increment, pointer: &str) -> Result<(), Problem> {
     let mut mark = rows.mark(item.user, Kind::Counter, &item.badge);
     if !rows.has_counter(item.user, &item.badge) && rows.counters(item.user) >= MAX_BADGES {
-        let detail = format!("User {} has reached the limit of {MAX_BADGES} badges.", item.user);
+        // Without the id: answers are kept, and must not name a user who is erased since.
+        let detail = format!("The user has reached the limit of {MAX_BADGES} badges.");
         return Err(located(Problem::new(Code::TooMany, detail), pointer, "/badge", "exceeds the limit of badges for this user"));
     }
     if let Err(refused) = mark.advance(item.by) {
@@ -259,7 +260,7 @@ fn retract(rows: &mut Rows, item: &Retraction, pointer: &str) -> Result<(), Prob
     };
     done.map_err(|refused| located(refusal(refused, position), pointer, field, "cannot be retracted"))?;
     if mark.retracted().runs() > runs && rows.marks_bytes(*user) > MAX_MARKS_BYTES {
-        let detail = format!("User {user} has too many separate runs of retracted positions in all badges. Reset some badges first.");
+        let detail = "The user has too many separate runs of retracted positions in all badges. Reset some badges first.";
         return Err(located(Problem::new(Code::TooMany, detail), pointer, field, "exceeds the limit of separate runs for this user"));
     }
     rows.set_mark(*user, Kind::Counter, badge, mark);
