@@ -242,13 +242,17 @@ impl Entries {
         self.refuse_erased_among(&[user], |_| String::new()).await
     }
 
-    /// The same for users that a request names, each with its place in the body or the query. It reads
-    /// one statement, whatever their number, and none for those who were asked for within a second; where the database cannot be asked now, nobody is refused.
+    /// The same for users that a request names, each with its place in the body or the query. It costs
+    /// one statement, whatever their number, and none where all were asked for within a second. Where
+    /// the database cannot be asked now, nobody is refused.
     ///
     /// # Errors
     /// 410.
     pub async fn refuse_erased_among(&self, users: &[UserId], pointer: impl Fn(usize) -> String) -> Result<(), Problem> {
         let asked: BTreeSet<_> = users.iter().copied().filter(|user| !self.not_erased.contains_key(user)).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
         let all: Vec<_> = asked.into_iter().collect();
         let Some(found) = self.in_turn_or_none("erased users", erased::read(&self.db, &all)).await else { return Ok(()) };
         if found.is_empty() {

@@ -220,16 +220,18 @@ pub struct Kept {
     pub head: i64,
 }
 
-/// The same in an open transaction. What is read before it and lies above its floor had no gap.
-pub async fn kept_in(conn: &mut Conn) -> DbResult<Kept> {
-    let rows: Vec<(i64, i64)> = conn.fetch(&KEPT, &[]).await?;
-    Ok(rows.first().map_or_else(Kept::default, |(floor, head)| Kept { floor: *floor, head: *head }))
+fn kept_of(rows: &[(i64, i64)]) -> Kept {
+    rows.first().map_or_else(Kept::default, |(floor, head)| Kept { floor: *floor, head: *head })
 }
 
 /// Which events can be read now.
 pub async fn kept(db: &Db) -> DbResult<Kept> {
-    let rows: Vec<(i64, i64)> = db.fetch(&KEPT, &[]).await?;
-    Ok(rows.first().map_or_else(Kept::default, |(floor, head)| Kept { floor: *floor, head: *head }))
+    Ok(kept_of(&db.fetch(&KEPT, &[]).await?))
+}
+
+/// The same in an open transaction. What is read before it and lies above its floor had no gap.
+pub async fn kept_in(conn: &mut Conn) -> DbResult<Kept> {
+    Ok(kept_of(&conn.fetch(&KEPT, &[]).await?))
 }
 
 /// The number that the last event has, or will have once all that is committed is numbered.

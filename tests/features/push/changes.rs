@@ -21,6 +21,12 @@ async fn settled(client: &Client) -> Reader {
     reader
 }
 
+/// Time passes, in steps as real time does, so that what is in hand is done.
+async fn pass(at: &AtomicI64, ms: i64) {
+    at.fetch_add(ms, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+}
+
 both_tiers! {
     async fn every_raise_of_a_revision_is_told_of_users_with_a_push_device(world: World) {
         let nodes = world.nodes().await;
@@ -129,11 +135,7 @@ both_tiers! {
             let until = UnixMs(now().0 + later_ms).to_string();
             client.put(&format!("/v1/users/2/groups/{group}/settings"), &json!({"level": "none", "until": until})).await.ok();
         }
-        let pass = async |ms: i64| {
-            // In small steps, as real time does, so that what is in hand is done.
-            at.fetch_add(ms, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(1500)).await;
-        };
+        let pass = async |ms: i64| pass(&at, ms).await;
         for _ in 0..3 {
             pass(3000).await;
         }
@@ -166,10 +168,7 @@ both_tiers! {
         let node = world.node_at(&at, &[]).await;
         let client = &node.client;
         let mut until = at.load(Ordering::SeqCst);
-        let pass = async |ms: i64| {
-            at.fetch_add(ms, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(1500)).await;
-        };
+        let pass = async |ms: i64| pass(&at, ms).await;
         for (user, by) in [(1, "mutes"), (2, "blocks")] {
             client.post(&format!("/v1/users/{user}/inbox"), &json!({"sender_id": 7, "client_id": "c", "content": "x"})).await.ok();
             until += 200_000;
