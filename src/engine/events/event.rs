@@ -163,8 +163,8 @@ pub struct UnreadEventOut {
     pub revision: i64,
 }
 
-/// A user was erased. It stands for all that the user was part of: no other event tells of the end of
-/// its relations and memberships, and events from before name the user no longer.
+/// A user was erased. There are no other events about the end of the user's relations and memberships.
+/// Earlier events do not name the user any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct UserErasedEventOut {
     /// The user.

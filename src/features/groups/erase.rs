@@ -1,6 +1,6 @@
 //! What is left in groups when a user is erased. Its messages stay as tombstones without a sender, unread
 //! for nobody; others' messages mention it no longer; its memberships end and keep the ordinal alone, so
-//! that receipts stay what they were. No event tells of each end: `user_erased` stands for all.
+//! that receipts stay what they were. The only event is `user_erased`.
 
 use super::members::leave;
 use super::messages::take_back;

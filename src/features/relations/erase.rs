@@ -1,6 +1,6 @@
 //! What is left of relations when a user is erased: nothing. Follows, requests, blocks and mutes go in
-//! both directions, with exact counts of the others, and a badge that the user raised falls. No event
-//! tells of each: `user_erased` stands for all.
+//! both directions, with exact counts of the others, and a badge that the user raised falls. The only
+//! event is `user_erased`.
 
 use std::collections::BTreeSet;
 

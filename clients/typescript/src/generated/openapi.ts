@@ -4983,8 +4983,8 @@ export interface components {
             revision: number;
         };
         /**
-         * @description A user was erased. It stands for all that the user was part of: no other event tells of the end of
-         *     its relations and memberships, and events from before name the user no longer.
+         * @description A user was erased. There are no other events about the end of the user's relations and memberships.
+         *     Earlier events do not name the user any more.
          */
         UserErasedEventOut: {
             /** @description The user. */
