@@ -196,20 +196,21 @@ both_tiers! {
     async fn unknown_routes_are_404_and_other_methods_405_with_allow(world: World) {
         let node = world.node().await;
         let before = prepare(&node).await;
-        for path in ["/v1", "/v2/users/42/badges", "/v1/users", "/v1/users/42", "/v1/users/42/badges/", "//v1/users/42/badges",
-            "/v1/users/42/badges/mention/unknown", "/v1/badges", "/V1/users/42/badges", "/v1/users/42%2Fbadges", "/.env", "/admin"]
+        for path in ["/v1", "/v2/users/42/badges", "/v1/users", "/v1/users/42/badges/", "//v1/users/42/badges",
+            "/v1/users/42/badges/mention/unknown", "/v1/badges", "/V1/users/42/badges", "/v1/users/42/badges%2Fmention", "/.env", "/admin"]
         {
             refused(node.client.get(path).await, path, 404, "unknown_route", None);
         }
         for (method, path, allow) in [
             (Method::POST, "/v1/users/42/badges", "GET,HEAD"),
             (Method::DELETE, "/v1/users/42/badges", "GET,HEAD"),
+            (Method::GET, "/v1/users/42", "DELETE"),
             (Method::GET, INCREMENT, "POST"),
             (Method::PUT, RESET, "POST"),
             (Method::PATCH, BATCH, "POST"),
             (Method::GET, QUERY, "POST"),
             (Method::TRACE, QUERY, "POST"),
-            (Method::from_bytes(b"PURGE").unwrap(), RESET_MANY, "POST"),
+            (Method::from_bytes(b"PURGE").unwrap(), RESET_MANY, "DELETE,POST"),
             (Method::POST, "/livez", "GET,HEAD"),
         ] {
             let reply = Client::send(node.client.request(method.clone(), path)).await;
