@@ -264,6 +264,11 @@ impl Entries {
         Err(erased::problem(pointers.iter().map(String::as_str)))
     }
 
+    /// A user was erased by this node, which remembers no longer that it was not.
+    pub fn forget_not_erased(&self, user: UserId) {
+        self.not_erased.invalidate(&user);
+    }
+
     /// For a client that claims to have seen more than the cache shows: the truth. A revision that
     /// SQL has not reached either is made up, or from before a restore; asking again at once costs
     /// no further read.

@@ -15,7 +15,6 @@ use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{self, Answer, Core, Names, Needs, RowSet, Rows, Table};
-use crate::engine::pairs::need_named;
 use crate::features::inbox::append_inbox;
 use crate::features::inbox::{Item, Of};
 
@@ -148,17 +147,9 @@ pub(super) struct Moved {
     pub(super) moved: bool,
 }
 
-impl DeliveryPage {
-    /// Who sent what it puts into inboxes, each once.
-    fn senders(&self) -> impl Iterator<Item = UserId> {
-        self.items.iter().filter_map(|(_, item)| item.sender).collect::<BTreeSet<_>>().into_iter()
-    }
-}
-
 impl lanes::Command for DeliveryPage {
     fn needs(&self, needs: &mut Needs) {
         needs.of::<DeliveryRows>().insert(self.group);
-        self.senders().for_each(|sender| need_named(needs, sender));
         self.items.iter().for_each(|(user, _)| needs.user(*user));
     }
 
@@ -178,9 +169,7 @@ impl lanes::Command for DeliveryPage {
         let moved = rows.get::<DeliveryRows>().progress(self.group) == self.from;
         if moved {
             for (user, item) in &self.items {
-                // It may have been erased since the page was made.
-                let sender = item.sender.filter(|sender| !rows.is_erased(*sender));
-                append_inbox(rows, *user, Item { sender, ..item.clone() }, now);
+                append_inbox(rows, *user, item.clone(), now);
             }
             rows.get_mut::<DeliveryRows>().set(self.group, self.to);
         }
@@ -291,9 +280,8 @@ fn items(group: GroupId, jobs: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) ->
     let item = |(_, user, job): DueRow| {
         let at = jobs.binary_search_by_key(&job, |(job, ..)| *job).ok()?;
         let (_, seq, recall, sender) = *jobs.get(at)?;
-        let (user, sender) = (UserId::try_from(user).ok()?, UserId::try_from(sender).ok());
         let of = if recall == 1 { Of::Recall { group, seq } } else { Of::Group { group, seq } };
-        Some((user, Item { sender, own: sender == Some(user), of }))
+        Some((UserId::try_from(user).ok()?, Item { sender: None, own: sender == user, of }))
     };
     due.into_iter().filter_map(item).collect()
 }

@@ -2,7 +2,7 @@
 //! for nobody; others' messages mention it no longer; its memberships end and keep the ordinal alone, so
 //! that receipts stay what they were. The only event is `user_erased`.
 
-use super::members::leave;
+use super::members::end_membership;
 use super::messages::take_back;
 use super::rows::GroupRows;
 use crate::base::clock::UnixMs;
@@ -18,9 +18,6 @@ const MESSAGES_AT_ONCE: i64 = 200;
 
 /// How many messages one batch looks at for mentions.
 const LOOKED_AT_ONCE: i64 = 5000;
-
-/// Of how many members one batch looks through the inboxes.
-const INBOXES_AT_ONCE: i64 = 20;
 
 /// The first group after an id in which the user was a member, or is known from a log.
 static NEXT_GROUP: Statement = Statement::one(
@@ -66,26 +63,6 @@ static FORGET_MENTIONS: Statement = Statement::new(
 )
 .by("group_id");
 
-/// Whose inboxes may have messages of a group, where it ever put any there.
-static INBOXES: Statement = Statement::one(
-    "select m.ordinal, m.user_id
-    from memberships m
-    where m.group_id = $1 and m.ordinal > $2 and m.user_id > 0
-        and exists (select 1 from chat_groups g where g.group_id = $1 and g.jobs > 0)
-    order by m.group_id, m.ordinal
-    limit $3",
-    &[("group_id", Type::Int), ("after", Type::Int), ("max_rows", Type::Int)],
-);
-
-static FORGET_SENDER: Statement = Statement::new(
-    "update inbox
-    set sender_id = 0
-    from {rows} r
-    where inbox.user_id = r.user_id and inbox.group_id = r.group_id and inbox.sender_id = r.sender_id",
-    &[("user_id", Type::Int), ("group_id", Type::Int), ("sender_id", Type::Int)],
-)
-.by("user_id");
-
 static MEMBERSHIP: Statement =
     Statement::one("select m.group_id from memberships m where m.user_id = $1 order by m.group_id limit 1", &[("user_id", Type::Int)]);
 
@@ -98,7 +75,7 @@ static OWN: [Statement; 1] = [Statement::one(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    [&NEXT_GROUP, &OWN_MESSAGES, &MENTIONS, &FORGET_MENTIONS, &INBOXES, &FORGET_SENDER, &MEMBERSHIP].into_iter().chain(&OWN).collect()
+    [&NEXT_GROUP, &OWN_MESSAGES, &MENTIONS, &FORGET_MENTIONS, &MEMBERSHIP].into_iter().chain(&OWN).collect()
 }
 
 /// The steps that remove a user from its groups. Each goes from group to group, in the order of their
@@ -113,11 +90,6 @@ pub fn steps() -> Vec<Step> {
             "group_mentions",
             &[],
             |engines, subject, place| async move { forget_mentions(&engines, user_of(subject)?, place).await },
-        ),
-        Step::new(
-            "group_inboxes",
-            &[],
-            |engines, subject, place| async move { forget_in_inboxes(&engines, user_of(subject)?, place).await },
         ),
         Step::new("memberships", &["memberships"], |engines, subject, _| async move {
             let user = user_of(subject)?;
@@ -183,23 +155,6 @@ async fn forget_mentions(engines: &Engines, user: UserId, place: Place) -> Resul
     }
 }
 
-async fn forget_in_inboxes(engines: &Engines, user: UserId, place: Place) -> Result<Progress> {
-    let Some(group) = group_at(engines, user, &place).await? else { return Ok(Progress::Done) };
-    let rows: Vec<(i64, i64)> = in_time(engines.db.fetch(&INBOXES, &ints([group.get(), place.seq, INBOXES_AT_ONCE]))).await?;
-    let mut members: Vec<_> = rows.iter().map(|(_, member)| *member).collect();
-    members.sort_unstable();
-    members.dedup();
-    if !members.is_empty() {
-        let same = |value: i64| Column::Int(vec![value; members.len()]);
-        let columns = [Column::Int(members.clone()), same(group.get()), same(user.get())];
-        in_time(async { engines.db.connect().await?.run(&FORGET_SENDER, &columns).await }).await?;
-    }
-    match rows.last().filter(|_| is_full(rows.len(), INBOXES_AT_ONCE)) {
-        Some((ordinal, _)) => Ok(Progress::More(Place::of(group.get(), *ordinal))),
-        None => leave_behind(engines, user, group).await,
-    }
-}
-
 /// A group of which the user still has memberships.
 async fn membership(engines: &Engines, user: UserId) -> Result<Option<GroupId>> {
     let rows: Vec<(i64,)> = in_time(engines.db.fetch(&MEMBERSHIP, &ints([user.get()]))).await?;
@@ -234,11 +189,16 @@ impl lanes::Command for EraseMessages {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        let is_deleted = rows.get::<GroupRows>().group(self.group).is_some_and(|group| group.deleted);
         for seq in &self.seqs {
             if let Some(message) = rows.get::<GroupRows>().message(self.group, *seq) {
                 rows.get_mut::<GroupRows>().erase_sender(self.group, *seq);
-                if !message.recalled {
-                    take_back(rows, self.group, *seq, &super::Message { sender: None, ..message }, now)?;
+                let message = super::Message { sender: None, ..message };
+                if is_deleted {
+                    // The message itself goes soon; what it says goes now.
+                    rows.get_mut::<GroupRows>().recall(self.group, *seq, &message);
+                } else if !message.recalled {
+                    take_back(rows, self.group, *seq, &message, now)?;
                 }
             }
         }
@@ -271,9 +231,7 @@ impl lanes::Command for EraseMembership {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        if rows.get::<GroupRows>().group(self.group).is_some() {
-            leave(rows, self.group, self.user, now)?;
-        }
+        end_membership(rows, self.group, self.user, now);
         rows.get_mut::<GroupRows>().forget_member(self.user, self.group);
         Ok(Answer::no_content())
     }

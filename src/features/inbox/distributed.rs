@@ -14,7 +14,7 @@ pub(super) const READ_INBOX: &str = "with u as materialized (
     ), f as materialized (
         select f.seq from inbox f where f.user_id = $1 order by f.seq limit 1
     ), g as materialized (
-        select distinct g.group_id, g.seq, g.recalled, g.content, g.sent_at
+        select distinct g.group_id, g.seq, g.sender_id, g.recalled, g.content, g.sent_at
         from i
         join group_messages g on g.group_id = i.group_id and g.seq = i.group_seq
     )
@@ -24,7 +24,8 @@ pub(super) const READ_INBOX: &str = "with u as materialized (
     from inbox_epoch e
     where e.id = 1
     union all
-    select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
+    select i.seq, case when i.own = 1 then $1 when i.group_id > 0 then coalesce(g.sender_id, 0) else i.sender_id end,
+        i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
         case when i.group_id > 0 then coalesce(g.recalled, 1) else i.recalled end,
         i.client_id, coalesce(g.content, i.content),
         case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end

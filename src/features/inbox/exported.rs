@@ -63,13 +63,13 @@ pub static PARTS: &[ExportPart] = &[
     },
     ExportPart {
         kind: "inbox",
-        about: "A row of the user's inbox. What a group's message says is with its sender",
+        about: "A row of the user's inbox. What a group's message says, and who sent it, is with its sender",
         tables: &["inbox"],
         owners: None,
         statement: &INBOX,
         fields: &[
             field("seq", Shown::Number, "Its number"),
-            field("sender_id", Shown::Id, "Who sent the message"),
+            field("sender_id", Shown::Id, "Who sent a direct message"),
             field("peer_id", Shown::Id, "The other side of a direct chat"),
             field("group_id", Shown::Id, "The group"),
             field("group_seq", Shown::Position, "The message of the group, or the row that was recalled"),

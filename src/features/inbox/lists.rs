@@ -8,8 +8,8 @@ use crate::db::{Column, Db, DbResult, Statement, Type};
 
 /// What comes after a place in a user's inbox. The first row (seq 0) has the head, the user's
 /// revision, the first row that is kept (or where it would be) and the epoch: one statement, one
-/// moment, so that no row at or below the head can be missing. A group's messages say there what
-/// they say.
+/// moment, so that no row at or below the head can be missing. A group's messages say there who
+/// sent them, and what they say.
 static READ_INBOX: Statement = Statement::one(
     "select 0 as seq, coalesce(u.inbox_seq, 0) as sender_id, coalesce(u.revision, 0) as peer_id,
         coalesce((select f.seq from inbox f where f.user_id = u.user_id order by f.seq limit 1), u.inbox_seq + 1, 1) as group_id,
@@ -18,7 +18,8 @@ static READ_INBOX: Statement = Statement::one(
     left join users u on u.user_id = $1
     where e.id = 1
     union all
-    select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
+    select i.seq, case when i.own = 1 then $1 when i.group_id > 0 then coalesce(g.sender_id, 0) else i.sender_id end,
+        i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
         case when i.group_id > 0 then coalesce(g.recalled, 1) else i.recalled end,
         i.client_id, coalesce(g.content, i.content), case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
     from (

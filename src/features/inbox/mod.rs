@@ -71,7 +71,7 @@ pub const MAX_EMPTY_CHATS: i64 = 1000;
 /// What is put into an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Who sent the message; None: a user that was erased.
+    /// Who sent a direct message; None: a user that was erased. A group's message itself says who sent it.
     pub sender: Option<UserId>,
     /// Whether that is the owner of this inbox, from another device.
     pub own: bool,
@@ -283,7 +283,7 @@ pub struct ItemOut {
     /// The number of the item.
     #[schema(minimum = 1, example = 57)]
     pub seq: i64,
-    /// The sender; omitted if that user was erased.
+    /// The sender; omitted if that user was erased, or the message of a group has expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub sender_id: Option<UserId>,

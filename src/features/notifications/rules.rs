@@ -57,7 +57,7 @@ pub(super) struct Sent<'a> {
 pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -> Result<(), Problem> {
     let of = rows.get::<NotificationRows>();
     if of.count(user, sent.kind).is_none() && of.type_count(user) >= MAX_TYPES {
-        return Err(Problem::new(Code::TooMany, format!("User {user} has reached the limit of {MAX_TYPES} notification types.")));
+        return Err(Problem::new(Code::TooMany, format!("A recipient has reached the limit of {MAX_TYPES} notification types.")));
     }
     if sent.actor.is_some_and(|actor| of.silence(user, actor).holds(now)) {
         return Ok(());

@@ -35,8 +35,10 @@ pub fn routes() -> OpenApiRouter<Served<UserContext>> {
         (status = 202, body = AcceptedOut, headers(("Location" = String, description = "The operation")))))]
 async fn erase_user(state: Served<UserContext>, service: Service, path: PathParams, _: Query<NoParams>) -> Result<Response> {
     let operation = OperationId::new(state.clock.now());
-    let command = EraseUser { user: path.get("user")?, operation, caller: service.caller().id() };
+    let user = path.get("user")?;
+    let command = EraseUser { user, operation, caller: service.caller().id() };
     let accepted: AcceptedOut = state.lanes.submit(Job { command: Arc::new(command), key: None }).await?.value()?;
+    state.entries.forget_not_erased(user);
     let id = accepted.operation_id.clone();
     located(Answer::accepted(accepted), &id)
 }

@@ -236,7 +236,7 @@ pub(super) const APPEND: &str = "with u as materialized (
         join group_messages g on g.group_id = u.group_id and g.seq = u.group_seq
     )
     insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
-    select g.user_id, g.seq, g.sender_id, 0, 0, g.group_id, g.group_seq, case when g.sender_id = g.user_id then 1 else 0 end, g.recall, '', '', g.at, 0
+    select g.user_id, g.seq, 0, 0, 0, g.group_id, g.group_seq, case when g.sender_id = g.user_id then 1 else 0 end, g.recall, '', '', g.at, 0
     from g";
 
 pub(super) const BEYOND_VIEWS: &str = "with m as materialized (

@@ -79,7 +79,7 @@ static LOST: Statement = Statement::new(
 /// Appends rows; `place` counts those of one user from 1 on.
 static APPEND: Statement = Statement::new(
     "insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
-    select r.user_id, u.inbox_seq + r.place, g.sender_id, 0, 0, g.group_id, g.seq, case when g.sender_id = r.user_id then 1 else 0 end, r.recall,
+    select r.user_id, u.inbox_seq + r.place, 0, 0, 0, g.group_id, g.seq, case when g.sender_id = r.user_id then 1 else 0 end, r.recall,
         '', '', r.at, 0
     from {rows} r
     join users u on u.user_id = r.user_id
@@ -92,7 +92,8 @@ static APPEND: Statement = Statement::new(
         ("recall", Type::Int),
         ("at", Type::Int),
     ],
-).distributed(distributed::APPEND);
+)
+.distributed(distributed::APPEND);
 
 static RAISE: Statement = Statement::new(
     "update users
