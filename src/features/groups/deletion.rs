@@ -180,8 +180,7 @@ async fn end_memberships(engines: &Engines, group: GroupId, after: i64) -> Resul
     Ok(Progress::More(Place::id(last)))
 }
 
-/// Removes memberships, all of which have ended. Only an erasure writes them still, and puts other rows in
-/// their place; so the last page is an empty one.
+/// Removes memberships, all of which have ended: nobody else puts any there any more.
 async fn delete_memberships(engines: &Engines, group: GroupId) -> Result<Progress> {
     let columns = [group.get(), MEMBERSHIPS_AT_ONCE].map(|value| Column::Int(vec![value]));
     let found: Vec<(i64, i64)> = in_time(engines.db.fetch(&MEMBERSHIPS, &columns)).await?;

@@ -68,13 +68,17 @@ impl GroupRows {
     }
 
     /// The memberships of members that are erased go, and come again with the ordinal in place of the
-    /// user.
+    /// user. Not so in a group that is deleted: it has no receipts any more, and its removal would
+    /// pass by what comes while it looks.
     async fn save_forgotten<'a>(&'a self, conn: &mut Conn, new: &mut Vec<store::MemberOf<'a>>) -> DbResult<()> {
         let forgotten: Vec<_> = self.forgotten_members.changed().map(|(key, _)| *key).collect();
         if !forgotten.is_empty() {
             store::delete_members(conn, &forgotten).await?;
         }
         for (user, group) in forgotten {
+            if self.group(group).is_some_and(|group| group.deleted) {
+                continue;
+            }
             let all = self.members.from(&(user, group, 0)).take_while(|((of, at, _), _)| *of == user && *at == group);
             new.extend(all.filter_map(|((.., span), row)| row.as_ref().map(|row| ((-row.ordinal, group, *span), row))));
         }

@@ -283,7 +283,7 @@ pub struct ItemOut {
     /// The number of the item.
     #[schema(minimum = 1, example = 57)]
     pub seq: i64,
-    /// The sender; omitted if that user was erased, or the message of a group has expired.
+    /// The sender; omitted if that user was erased, or the message of a group is no longer kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub sender_id: Option<UserId>,

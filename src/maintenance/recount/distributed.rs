@@ -204,13 +204,14 @@ pub(super) const LOST: &str = "with since as materialized (
     ), sent as materialized (
         select m.user_id, g.group_id, g.seq as group_seq, g.recalled as recall
         from m
-        join chat_groups c on c.group_id = m.group_id and c.jobs > 0
+        join chat_groups c on c.group_id = m.group_id and c.jobs > 0 and c.deleted_by = ''
         join group_messages g on g.group_id = c.group_id and g.seq > m.from_seq and (m.to_seq < 0 or g.seq <= m.to_seq)
         where g.written = 1 and g.recalled = 0 and g.sent_at > m.sent_at
     ), recalled as materialized (
         select i.user_id, i.group_id, i.group_seq, g.recalled as recall
         from i
-        join group_messages g on g.group_id = i.group_id and g.seq = i.group_seq
+        join chat_groups c on c.group_id = i.group_id and c.deleted_by = ''
+        join group_messages g on g.group_id = c.group_id and g.seq = i.group_seq
         where i.recall = 0 and g.recalled = 1
     ), due as materialized (
         select user_id, group_id, group_seq, recall from sent union all select user_id, group_id, group_seq, recall from recalled

@@ -4,7 +4,7 @@
 //! Each member of the moment in which such a message was sent has a row of it, and each inbox with
 //! a row of a message that was recalled has a row that says so. Left out is what fan-out still has
 //! to do, and what may have expired: rows of an inbox go from the oldest on, so nothing is missed
-//! that was sent before the first row that is kept. A row that is missing is appended. A row too
+//! that was sent before the first row that is kept. Nothing is missed of a group that is deleted. A row that is missing is appended. A row too
 //! many stays: numbers in an inbox have no gaps.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,13 +45,14 @@ static LOST: Statement = Statement::new(
             from {rows} r
         ) since
         join memberships m on m.user_id = since.user_id
-        join chat_groups c on c.group_id = m.group_id and c.jobs > 0
+        join chat_groups c on c.group_id = m.group_id and c.jobs > 0 and c.deleted_by = ''
         join group_messages g on g.group_id = m.group_id and g.seq > m.from_seq and (m.to_seq < 0 or g.seq <= m.to_seq)
         where g.written = 1 and g.recalled = 0 and g.sent_at > since.sent_at
         union all
         select i.user_id, i.group_id, i.group_seq, g.recalled
         from {rows} r
         join inbox i on i.user_id = r.user_id
+        join chat_groups c on c.group_id = i.group_id and c.deleted_by = ''
         join group_messages g on g.group_id = i.group_id and g.seq = i.group_seq
         where i.group_id > 0 and i.recall = 0 and g.recalled = 1
     ) due

@@ -6,6 +6,7 @@ use super::traces::{assert_forgotten, named_in_tables};
 use super::world::ERASED;
 use super::{ARGS, erase, erased, node};
 use crate::both_tiers;
+use crate::maintenance::recount::assert_clean;
 use crate::support::{Client, Hand, Node, eventually, eventually_within};
 
 /// A group that puts its messages into inboxes, with some of the user, who has left it, and of others.
@@ -80,6 +81,7 @@ both_tiers! {
         erased(&node.client, &location).await;
         assert_forgotten(&world, &node.client).await;
         assert_eq!(node.client.get(&of_group).await.ok()["status"], "pending");
+        assert_clean(&node).await;
         Hand::on(&world).await.run("update removals set due_at = 0").await;
         done(&node.client, &of_group).await;
         assert_eq!(Hand::on(&world).await.text("select cast(count(*) as text) from memberships").await, "0");

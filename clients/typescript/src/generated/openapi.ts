@@ -3206,7 +3206,7 @@ export interface components {
             recall?: number;
             /** @description True if the message was recalled since, and its content removed; omitted otherwise. */
             recalled?: boolean;
-            /** @description The sender; omitted if that user was erased, or the message of a group has expired. */
+            /** @description The sender; omitted if that user was erased, or the message of a group is no longer kept. */
             sender_id?: components["schemas"]["UserId"];
             /** @description When it was sent. */
             sent_at: components["schemas"]["UnixMs"];
