@@ -44,7 +44,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("where (d.user_id, d.peer_id) > ($1, $2)", "an erasure goes through all direct chats"),
     ("case when n.content like $3", "an erasure goes through all notifications"),
     ("where (i.stream, i.item_id) > ($1, $2)", "an erasure goes through all items of views"),
-    ("where m.group_id = $1 and m.ordinal > $2 and m.user_id > 0", "an erasure goes through a group's members"),
     ("from view_items i where i.stream > $1", "the recount goes through all views"),
     ("select user_id from users where user_id > $1", "the recount goes through all users"),
 ];
