@@ -100,7 +100,13 @@ function columnsOf(isShown: boolean): Column<InboxItem>[] {
     {
       name: "From",
       cell: ({ sender_id, own }) =>
-        own ? <span class="muted">the user</span> : sender_id ? <UserLink id={sender_id} /> : <span class="muted">not known</span>,
+        own ? (
+          <span class="muted">the user</span>
+        ) : sender_id ? (
+          <UserLink id={sender_id} />
+        ) : (
+          <span class="muted">not known</span>
+        ),
     },
     { name: "In", cell: whereOf },
     { name: "Sent", cell: ({ sent_at }) => <Time at={sent_at} /> },
