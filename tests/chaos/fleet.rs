@@ -22,11 +22,18 @@ pub struct Fleet {
     pub redis: Option<RedisServer>,
     pub postgres: Option<PostgresServer>,
     pub world: World,
+    /// What each node is told beside [`ARGS`].
+    more: Vec<String>,
 }
 
 impl Fleet {
     /// Two nodes on the server tier, the one on the embedded tier.
     pub async fn start(tier: Tier) -> Self {
+        Self::start_with(tier, Vec::new()).await
+    }
+
+    /// The same with further arguments.
+    pub async fn start_with(tier: Tier, more: Vec<String>) -> Self {
         let mut world = World::new(tier).await;
         let (mut postgres, mut redis) = (None, None);
         if tier == Tier::Server {
@@ -37,7 +44,7 @@ impl Fleet {
             world.redis_url = server.url();
             redis = Some(server);
         }
-        let mut this = Self { processes: Vec::new(), nodes: Nodes::default(), redis, postgres, world };
+        let mut this = Self { processes: Vec::new(), nodes: Nodes::default(), redis, postgres, world, more };
         for at in 0..if tier == Tier::Server { 2 } else { 1 } {
             let process = this.process().await;
             this.nodes.set(at, Some(process.client.clone()));
@@ -52,7 +59,8 @@ impl Fleet {
     }
 
     async fn process(&self) -> Process {
-        self.world.process(&ARGS, &[]).await
+        let args: Vec<&str> = ARGS.into_iter().chain(self.more.iter().map(String::as_str)).collect();
+        self.world.process(&args, &[]).await
     }
 
     /// SIGKILL, and another in its place.

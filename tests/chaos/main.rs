@@ -3,8 +3,9 @@
 //!
 //! `fleet` has the nodes and their stores, `faults` breaks them, `ledger` holds what was
 //! acknowledged, `writers` write, `watchers` poll and read inboxes and events, `verdict` compares
-//! at the end, `soak` looks for what a long run leaves behind. To add a check: note what is
-//! acknowledged in `ledger`, and compare it in `watchers` or `verdict`.
+//! at the end, `soak` looks for what a long run leaves behind, `crowd` holds as many polls as a node
+//! may. To add a check: note what is acknowledged in `ledger`, and compare it in `watchers` or
+//! `verdict`.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,6 +17,7 @@
 )]
 #![expect(unreachable_pub, unused_imports, dead_code, reason = "`support` serves the suite, too")]
 
+mod crowd;
 mod faults;
 mod findings;
 mod fleet;
@@ -61,6 +63,9 @@ struct Args {
     /// Seconds of the soak on each tier; 0: none
     #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     soak_seconds: u64,
+    /// Polls that one node holds at once, on each tier; 0: none
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
+    waiting_polls: u32,
     /// The same seed draws the same faults and requests
     #[arg(long, default_value_t = 1)]
     seed: usize,
@@ -114,6 +119,9 @@ async fn all(args: &Args) -> usize {
             Which::Server => tier == Tier::Server,
         };
         if is_wanted {
+            if args.waiting_polls > 0 {
+                found += crowd::run(tier, args.waiting_polls).await;
+            }
             found += faults_under_load(tier, args).await;
             if args.soak_seconds > 0 {
                 found += soak::run(tier, args).await;

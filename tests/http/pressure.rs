@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::both_tiers;
+use crate::support::wire::Wire;
 use crate::support::{Client, JWT_SECRET, Process, eventually, eventually_within};
 
 const SUMMARY: &str = "/v1/users/42/badges";
@@ -281,7 +282,7 @@ both_tiers! {
         let idle = args.iter().position(|arg| arg == "--drain-idle-ms").unwrap() + 1;
         args[idle] = "5000".to_owned();
         let mut node = Process::start(&args, &[]).await;
-        let callers: Vec<_> = (0..20).map(|at| tokio::spawn(until_told(authority(&node.base).to_owned(), at))).collect();
+        let callers: Vec<_> = (0..20).map(|at| tokio::spawn(until_told(node.base.clone(), at))).collect();
         eventually("they all call", async || node.client.metric("headmark_http_connections").await >= 20.0).await;
         node.terminate();
         for caller in callers {
@@ -294,34 +295,16 @@ both_tiers! {
 
 /// Polls over one connection until the server announces its end; how many answers came. A lost
 /// request fails the test.
-async fn until_told(address: String, at: u64) -> usize {
-    let mut stream = TcpStream::connect(&address).await.unwrap();
+async fn until_told(base: String, at: u64) -> usize {
+    let mut wire = Wire::connect(&base).await.unwrap();
     let mut answered = 0;
     loop {
-        let request = format!("GET /v1/users/{}/badges HTTP/1.1\r\nhost: {address}\r\n\r\n", at + 1);
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let head = answer(&mut stream).await;
-        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        let reply = wire.get(&format!("/v1/users/{}/badges", at + 1), "").await.expect("no request is lost");
+        assert_eq!(reply.status(), 200, "{}", reply.head);
         answered += 1;
-        if head.contains("connection: close") {
+        if reply.header("connection") == "close" {
             return answered;
         }
         tokio::time::sleep(Duration::from_millis(5 + at)).await;
-    }
-}
-
-/// The headers of one answer, whose body is read too.
-async fn answer(stream: &mut TcpStream) -> String {
-    use tokio::io::AsyncReadExt as _;
-    let (mut text, mut bytes) = (String::new(), [0; 4096]);
-    loop {
-        let read = stream.read(&mut bytes).await.expect("no reset");
-        assert!(read > 0, "closed in the middle of a request: {text}");
-        text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
-        if body.len() >= length {
-            return head.to_owned();
-        }
     }
 }

@@ -12,6 +12,7 @@ mod postgres;
 mod process;
 mod proxy;
 mod redis;
+pub mod wire;
 mod world;
 
 pub use self::redis::{RedisServer, ask, connect};
