@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 
 use super::Run;
 use super::fleet::Fleet;
-
 use crate::support::wire::{Wire, WireReply};
 use crate::support::{Client, Process, Tier};
 

@@ -184,19 +184,18 @@ async fn end_memberships(engines: &Engines, group: GroupId, after: i64) -> Resul
 async fn delete_memberships(engines: &Engines, group: GroupId) -> Result<Progress> {
     let columns = [group.get(), MEMBERSHIPS_AT_ONCE].map(|value| Column::Int(vec![value]));
     let found: Vec<(i64, i64)> = in_time(engines.db.fetch(&MEMBERSHIPS, &columns)).await?;
-    if found.is_empty() {
-        return Ok(Progress::Done);
+    if !found.is_empty() {
+        let users = Column::Int(found.iter().map(|(user, _)| *user).collect());
+        let groups = Column::Int(vec![group.get(); found.len()]);
+        let spans = Column::Int(found.iter().map(|(_, span)| *span).collect());
+        in_time(async {
+            let mut conn = engines.db.connect().await?;
+            conn.run(&DELETE_LOG_MEMBERS, &[users.clone(), groups.clone()]).await?;
+            conn.run(&DELETE_MEMBERSHIPS, &[users, groups, spans]).await
+        })
+        .await?;
     }
-    let users = Column::Int(found.iter().map(|(user, _)| *user).collect());
-    let groups = Column::Int(vec![group.get(); found.len()]);
-    let spans = Column::Int(found.iter().map(|(_, span)| *span).collect());
-    in_time(async {
-        let mut conn = engines.db.connect().await?;
-        conn.run(&DELETE_LOG_MEMBERS, &[users.clone(), groups.clone()]).await?;
-        conn.run(&DELETE_MEMBERSHIPS, &[users, groups, spans]).await
-    })
-    .await?;
-    Ok(Progress::More(Place::default()))
+    Ok(Progress::after(found.len(), MEMBERSHIPS_AT_ONCE))
 }
 
 /// The steps of the removal of a group.

@@ -281,7 +281,7 @@ fn items(group: GroupId, jobs: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) ->
         let at = jobs.binary_search_by_key(&job, |(job, ..)| *job).ok()?;
         let (_, seq, recall, sender) = *jobs.get(at)?;
         let of = if recall == 1 { Of::Recall { group, seq } } else { Of::Group { group, seq } };
-        Some((UserId::try_from(user).ok()?, Item { sender: None, own: sender == user, of }))
+        Some((UserId::try_from(user).ok()?, Item { own: sender == user, of }))
     };
     due.into_iter().filter_map(item).collect()
 }

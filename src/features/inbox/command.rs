@@ -267,7 +267,7 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
     let [seq, own_seq] = [receiver, sender].map(|user| rows.user(user).inbox_seq + 1);
     let item = |peer, peer_seq, own, other_seq| {
         let (client, content) = (client.clone(), Arc::clone(content));
-        Item { sender: Some(sender), own, of: Of::Direct { peer, peer_seq, client, content, sent_at, other_seq, recalled: false } }
+        Item { own, of: Of::Direct { peer, peer_seq, client, content, sent_at, other_seq, recalled: false } }
     };
     if !to_oneself {
         let theirs = rows.get::<InboxRows>().direct(receiver, sender);

@@ -63,7 +63,7 @@ pub static PARTS: &[ExportPart] = &[
     },
     ExportPart {
         kind: "inbox",
-        about: "A row of the user's inbox. What a group's message says, and who sent it, is with its sender",
+        about: "A row of the user's inbox. A group's message is with its sender",
         tables: &["inbox"],
         owners: None,
         statement: &INBOX,

@@ -71,9 +71,7 @@ pub const MAX_EMPTY_CHATS: i64 = 1000;
 /// What is put into an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Who sent a direct message; None: a user that was erased. A group's message itself says who sent it.
-    pub sender: Option<UserId>,
-    /// Whether that is the owner of this inbox, from another device.
+    /// Whether the owner of this inbox sent it, from another device.
     pub own: bool,
     /// What it is.
     pub of: Of,

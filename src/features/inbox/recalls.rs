@@ -73,7 +73,7 @@ fn recall_copy(rows: &mut Rows, user: UserId, message: &Message, (seq, peer_seq)
 /// Puts a row into an inbox that tells the devices of its user.
 fn tell(rows: &mut Rows, user: UserId, sender: UserId, peer: UserId, seq: i64, now: UnixMs) {
     let peer_seq = rows.get::<InboxRows>().direct(user, peer).head;
-    append_inbox(rows, user, Item { sender: Some(sender), own: user == sender, of: Of::DirectRecall { peer, peer_seq, seq } }, now);
+    append_inbox(rows, user, Item { own: user == sender, of: Of::DirectRecall { peer, peer_seq, seq } }, now);
 }
 
 fn not_there(rows: &Rows, user: UserId, peer: UserId, seq: i64, head: i64) -> Problem {

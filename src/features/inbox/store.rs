@@ -276,13 +276,21 @@ pub(super) async fn load_earliest(pipeline: &Pipeline, needs: &InboxNeeds) -> Db
 /// A row that is made: whose and which number, what it holds and since when.
 pub(super) type NewRow<'a> = (&'a (UserId, i64), &'a (Item, UnixMs));
 
+/// Who sent a direct message; 0: a group's message itself says who sent it.
+fn sender_of(owner: UserId, item: &Item) -> i64 {
+    match &item.of {
+        Of::Direct { peer, .. } | Of::DirectRecall { peer, .. } => if item.own { owner } else { *peer }.get(),
+        Of::Group { .. } | Of::Recall { .. } => 0,
+    }
+}
+
 fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 15] {
     let number = |value: fn(&Item) -> i64| Column::Int(rows.iter().map(|(_, (item, _))| value(item)).collect());
     let text = |value: fn(&Item) -> &str| Column::Text(rows.iter().map(|(_, (item, _))| value(item).to_owned()).collect());
     [
         Column::Int(rows.iter().map(|((user, _), _)| user.get()).collect()),
         Column::Int(rows.iter().map(|((_, seq), _)| *seq).collect()),
-        number(|item| item.sender.map_or(0, UserId::get)),
+        Column::Int(rows.iter().map(|((user, _), (item, _))| sender_of(*user, item)).collect()),
         number(|item| if let Of::Direct { peer, .. } | Of::DirectRecall { peer, .. } = &item.of { peer.get() } else { 0 }),
         number(|item| if let Of::Direct { peer_seq, .. } | Of::DirectRecall { peer_seq, .. } = &item.of { *peer_seq } else { 0 }),
         number(|item| if let Of::Group { group, .. } | Of::Recall { group, .. } = &item.of { group.get() } else { 0 }),

@@ -46,6 +46,16 @@ pub enum Progress {
     Later(Place),
 }
 
+impl Progress {
+    /// A batch that found so many rows, of which a full one has `most`. Those that it found are gone,
+    /// so the next one begins at the same place.
+    #[must_use]
+    pub fn after(found: usize, most: i64) -> Self {
+        let is_full = i64::try_from(found).unwrap_or(i64::MAX) >= most;
+        if is_full { Self::More(Place::default()) } else { Self::Done }
+    }
+}
+
 /// What steps work with.
 #[derive(Debug)]
 pub struct Engines {

@@ -4,8 +4,8 @@
 //! Each member of the moment in which such a message was sent has a row of it, and each inbox with
 //! a row of a message that was recalled has a row that says so. Left out is what fan-out still has
 //! to do, and what may have expired: rows of an inbox go from the oldest on, so nothing is missed
-//! that was sent before the first row that is kept. Nothing is missed of a group that is deleted. A row that is missing is appended. A row too
-//! many stays: numbers in an inbox have no gaps.
+//! that was sent before the first row that is kept. Nothing is missed of a group that is deleted. A
+//! row that is missing is appended. A row too many stays: numbers in an inbox have no gaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,19 +1,20 @@
 //! Groups that are deleted, before the user is erased or while it is.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::traces::{assert_forgotten, named_in_tables};
 use super::world::ERASED;
 use super::{ARGS, erase, erased, node};
 use crate::both_tiers;
+use crate::features::groups::deletion::{delete, done, inbox};
+use crate::features::groups::fan_out::make_writing;
 use crate::maintenance::recount::assert_clean;
 use crate::support::{Client, Hand, Node, eventually, eventually_within};
 
-/// A group that puts its messages into inboxes, with some of the user, who has left it, and of others.
+/// A group that puts its messages into inboxes, with some of the user and of another one. A third one has left it.
 async fn written_by_the_user(node: &Node) {
     let client = &node.client;
-    client.put("/v1/groups/9", &json!({"delivery": "write"})).await.ok();
-    client.post("/v1/groups/9/members", &json!({"user_ids": ["1", "2", ERASED.to_string()]})).await.ok();
+    make_writing(client, 9, &[1, 2, ERASED]).await;
     for (sender, id, mentions) in [(ERASED, "a", json!(["1"])), (1, "b", json!([ERASED.to_string()])), (ERASED, "c", json!([]))] {
         let body = json!({"sender_id": sender.to_string(), "client_id": id, "content": "x", "mentions": mentions});
         client.post("/v1/groups/9/messages", &body).await.ok();
@@ -26,19 +27,6 @@ async fn written_by_the_user(node: &Node) {
         items.iter().map(|item| item["sender_id"].clone()).collect::<Vec<_>>(),
         [ERASED, 1, ERASED, ERASED].map(|id| json!(id.to_string()))
     );
-}
-
-async fn inbox(client: &Client, user: i64) -> Vec<Value> {
-    client.get(&format!("/v1/users/{user}/inbox?after=0&limit=100")).await.ok()["items"].as_array().unwrap().clone()
-}
-
-/// Deletes the group. Where to ask for the operation.
-async fn delete_group(client: &Client) -> String {
-    client.delete("/v1/groups/9").await.header("location").to_owned()
-}
-
-async fn done(client: &Client, location: &str) {
-    eventually_within(60, "the group is removed", async || client.get(location).await.ok()["status"] == "done").await;
 }
 
 /// What is left in inboxes: who sent it only where that is the user itself.
@@ -55,12 +43,29 @@ both_tiers! {
     async fn after_its_groups_were_deleted_nothing_names_the_user(world: World) {
         let node = node(&world).await;
         written_by_the_user(&node).await;
-        done(&node.client, &delete_group(&node.client).await).await;
+        done(&node.client, &delete(&node.client, 9).await).await;
         assert_nobody_sent(&node.client).await;
         let location = erase(&node.client, ERASED).await;
         erased(&node.client, &location).await;
         assert_forgotten(&world, &node.client).await;
         assert_nobody_sent(&node.client).await;
+        node.stop().await;
+    }
+
+    async fn what_an_earlier_version_wrote_into_inboxes_names_no_sender_any_more(world: World) {
+        let mut hand = Hand::earlier(&world, 75).await;
+        hand.run(&format!("insert into inbox
+            (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
+            values (1, 1, {ERASED}, 0, 0, 9, 1, 0, 0, '', '', 1, 0), (1, 2, 3, 3, 1, 0, 0, 0, 0, 'a', 'x', 1, 1)")).await;
+        hand.run("insert into removals
+            (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
+            values ('0190163d8694739b3d5c2a7f00112233', 1, 77, 'open', 'group_inboxes', 9, 5, '', 0, 1, 0)").await;
+        let node = node(&world).await;
+        assert_eq!(named_in_tables(&world).await, Vec::<String>::new());
+        let kept = "select cast(seq as text) || ':' || cast(sender_id as text) from inbox where sender_id > 0";
+        assert_eq!(Hand::on(&world).await.text(kept).await, "2:3", "who sent a direct message is kept");
+        let over = "select cast(count(*) as text) from removals where finished_at = 0";
+        eventually_within(60, "the removal goes on", async || Hand::on(&world).await.text(over).await == "0").await;
         node.stop().await;
     }
 
@@ -74,7 +79,7 @@ both_tiers! {
         assert!(!doomed.ended().await.success(), "it dies before it removes anything");
         Hand::on(&world).await.run("update removals set due_at = 9000000000000").await;
         let node = node(&world).await;
-        let of_group = delete_group(&node.client).await;
+        let of_group = delete(&node.client, 9).await;
         assert!(named_in_tables(&world).await.len() > 3);
 
         let location = erase(&node.client, ERASED).await;

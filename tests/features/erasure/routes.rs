@@ -124,7 +124,9 @@ both_tiers! {
         client.follow(1, 2).await;
         client.post("/v1/users/2/badges/mention/increment", &json!({})).await.ok();
         client.get("/v1/users/2/badges").await.ok();
+        client.get("/v1/users/1/relations?ids=2").await.ok();
         let location = erase(client, 2).await;
+        assert_eq!(client.get("/v1/users/1/relations?ids=2").await.pointers(410, "erased"), ["ids"], "at once, though it was asked just before");
         client.get("/v1/users/2/badges").await.problem(410, "erased");
         client.post("/v1/users/2/badges/mention/increment", &json!({})).await.problem(410, "erased");
         let items = json!({"items": [{"user_id": 1, "badge": "like"}, {"user_id": 2, "badge": "like"}]});

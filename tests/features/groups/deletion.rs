@@ -11,7 +11,7 @@ use crate::maintenance::recount::assert_clean;
 use crate::support::{Client, Hand, Node, World, eventually, eventually_within};
 
 /// Deletes a group. Where to ask for the operation.
-async fn delete(client: &Client, group: i64) -> String {
+pub(crate) async fn delete(client: &Client, group: i64) -> String {
     let reply = client.delete(&format!("/v1/groups/{group}")).await;
     assert_eq!((reply.status.as_u16(), &reply.body["status"]), (202, &json!("pending")), "{}", reply.text);
     let location = reply.header("location").to_owned();
@@ -19,7 +19,7 @@ async fn delete(client: &Client, group: i64) -> String {
     location
 }
 
-async fn done(client: &Client, location: &str) {
+pub(crate) async fn done(client: &Client, location: &str) {
     eventually_within(60, "the group is removed", async || client.get(location).await.ok()["status"] == "done").await;
 }
 
@@ -86,7 +86,7 @@ async fn assert_no_rows(world: &World) {
     assert_eq!(hand.text("select cast(sum(chat_groups) as text) from users").await, "0");
 }
 
-async fn inbox(client: &Client, user: i64) -> Vec<Value> {
+pub(crate) async fn inbox(client: &Client, user: i64) -> Vec<Value> {
     client.get(&format!("/v1/users/{user}/inbox?after=0&limit=100")).await.ok()["items"].as_array().unwrap().clone()
 }
 

@@ -2,7 +2,7 @@
 
 mod again;
 mod crowds;
-mod deletion;
+pub mod deletion;
 mod expiry;
 pub mod fan_out;
 mod history;

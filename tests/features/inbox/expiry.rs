@@ -122,8 +122,8 @@ both_tiers! {
         let node = world.node_at(&at, &[]).await;
         // More than a round looks at, all of one moment, of which the first thousands are to be
         // kept.
-        fan_out(&node, (10..2710).map(|user| (user, of_group(1, 9, 1, false))).collect()).await;
-        fan_out(&node, (0..2500).map(|n| (5, of_group(1, 9, n + 1, false))).collect()).await;
+        fan_out(&node, (10..2710).map(|user| (user, of_group(9, 1, false))).collect()).await;
+        fan_out(&node, (0..2500).map(|n| (5, of_group(9, n + 1, false))).collect()).await;
         at.fetch_add(31 * DAY_MS, Ordering::SeqCst);
         let insert = match world.tier {
             crate::support::Tier::Server => "insert into devices select user_id, 'd', 0, SEEN, 0 from users where user_id >= 10 and user_id < 2510",

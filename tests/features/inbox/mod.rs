@@ -106,6 +106,6 @@ async fn fan_out(node: &Node, items: Vec<(i64, Item)>) -> Vec<i64> {
     answer.value().unwrap()
 }
 
-fn of_group(sender: i64, group: i64, seq: i64, own: bool) -> Item {
-    Item { sender: Some(id(sender)), own, of: Of::Group { group: GroupId::try_from(group).unwrap(), seq } }
+fn of_group(group: i64, seq: i64, own: bool) -> Item {
+    Item { own, of: Of::Group { group: GroupId::try_from(group).unwrap(), seq } }
 }

@@ -10,7 +10,7 @@ use headmark::db::{Column, Statement, Type};
 use headmark::features::inbox::{Item, Of};
 use serde_json::{Value, json};
 
-use super::{chats, fan_out, id, inbox, message, of_group, read, send, seqs, sums};
+use super::{chats, fan_out, inbox, message, of_group, read, send, seqs, sums};
 use crate::both_tiers;
 use crate::support::{CREDENTIALS, Client, Node, eventually};
 
@@ -230,7 +230,7 @@ both_tiers! {
         let mut conn = node.app.state().db.connect().await.unwrap();
         conn.run(&GROUP_MESSAGE, &rows).await.unwrap();
         send(client, 1, 2, "direct").await;
-        let members = |seq: i64| vec![(1, of_group(1, 9, seq, true)), (2, of_group(1, 9, seq, false)), (3, of_group(1, 9, seq, false))];
+        let members = |seq: i64| vec![(1, of_group(9, seq, true)), (2, of_group(9, seq, false)), (3, of_group(9, seq, false))];
         assert_eq!(fan_out(&node, members(1)).await, [2, 2, 1]);
         assert_eq!(fan_out(&node, members(2)).await, [3, 3, 2]);
         let item = |inbox: &Value, at: usize| inbox["items"][at].to_string();
@@ -243,7 +243,7 @@ both_tiers! {
         let after = client.get_if_changed("/v1/users/2/inbox?after=1", before.header("etag")).await;
         assert_eq!(after.status, 200, "the tag is another");
         insta::assert_snapshot!(item(&after.body, 0), @r#"{"group_id":"9","group_seq":1,"recalled":true,"sender_id":"1","sent_at":"2027-01-15T08:00:00.000Z","seq":2}"#);
-        let recall = Item { sender: Some(id(1)), own: false, of: Of::Recall { group: GroupId::try_from(9).unwrap(), seq: 1 } };
+        let recall = Item { own: false, of: Of::Recall { group: GroupId::try_from(9).unwrap(), seq: 1 } };
         assert_eq!(fan_out(&node, vec![(2, recall.clone()), (3, recall)]).await, [4, 3]);
         let mut told = inbox(client, 2, "?after=3").await["items"][0].clone();
         told["sent_at"] = json!("T");
@@ -254,7 +254,7 @@ both_tiers! {
 
     async fn many_receivers_are_written_at_once(world: World) {
         let node = world.node().await;
-        let items = (1..=1500).map(|user| (user, of_group(1, 9, 1, user == 1))).collect();
+        let items = (1..=1500).map(|user| (user, of_group(9, 1, user == 1))).collect();
         assert_eq!(fan_out(&node, items).await, vec![1; 1500]);
         let found = inbox(&node.client, 1400, "").await;
         assert_eq!((seqs(&found), &found["items"][0]["recalled"]), (vec![1], &json!(true)), "the group does not have it");
