@@ -81,12 +81,14 @@ clients/python/.venv: clients/python/requirements.txt
 lint-console: ## formatting, rules and types of the console (needs Node 20.19)
 	cd console && npm ci && npm run lint
 
-lint: ## formatting, clippy, licences and sources of the dependencies; the clients and the console too
+lint: ## formatting, clippy, licences, sources and (where their database can be reached) known vulnerabilities of the dependencies; the clients and the console too
 	cargo fmt --check
 	cargo clippy --locked --all-targets --features failpoints -- -D warnings
 	cargo clippy --locked --test chaos --features failpoints -- -D warnings
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny --log-level error check bans licenses sources
+	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
+		else echo "lint: the database of advisories cannot be reached, so they are not checked; make audit does" >&2; fi
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh deploy/debian/post* .ci/run; fi
 	scripts/client-tools.sh $(MAKE) --no-print-directory lint-clients lint-console
 	@$(MAKE) --no-print-directory lint-deploy

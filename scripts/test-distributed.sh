@@ -11,7 +11,7 @@ if [ -z "${DISTRIBUTED_URL:-}" ]; then
     exit 2
 fi
 
-cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest
+cargo nextest --version >/dev/null 2>&1 || cargo install --locked --no-default-features --features default-no-update cargo-nextest
 cargo build --locked --features failpoints --bin headmark
 DATABASE_URL="$DISTRIBUTED_URL" "${CARGO_TARGET_DIR:-target}/debug/headmark" migrate --distribute
 

@@ -16,7 +16,7 @@ ulimit -Sn 8192 2>/dev/null || true
 keep_output() { "$@" 2>&1 | tee -a "$log" || status=$?; }
 
 # Each test runs in a process of its own, which some of them need; so no other runner will do.
-cargo nextest --version >/dev/null 2>&1 || cargo install --locked cargo-nextest
+cargo nextest --version >/dev/null 2>&1 || cargo install --locked --no-default-features --features default-no-update cargo-nextest
 keep_output cargo nextest run --features failpoints "$@"
 
 # A filter is for the tests of the program.
