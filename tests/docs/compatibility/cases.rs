@@ -132,14 +132,30 @@ fn what_breaks_no_client_is_not_found() {
 /// so no part of it is out of sight.
 #[test]
 fn no_field_that_is_received_can_go_unseen() {
-    let old = document("openapi/openapi.json");
-    let received = received(&old);
-    assert!(received.len() > 100, "{} fields", received.len());
-    for (pointer, field) in received {
+    let document = document("openapi/openapi.json");
+    let mut seen = BTreeSet::new();
+    for path in document["paths"].as_object().unwrap().keys() {
+        let old = of_path(&document, path);
         let mut new = old.clone();
-        new.pointer_mut(&pointer).unwrap().as_object_mut().unwrap().remove(&field).unwrap();
-        assert!(!breaking_changes(&old, &new).is_empty(), "{pointer}/{field}");
+        for (pointer, field) in received(&old).difference(&seen) {
+            let schema = taken_out(&mut new, pointer, field);
+            assert!(!breaking_changes(&old, &new).is_empty(), "{path}: {pointer}/{field}");
+            new.pointer_mut(pointer).unwrap()[field] = schema;
+        }
+        seen.append(&mut received(&old));
     }
+    assert!(seen.len() > 100, "{} fields", seen.len());
+}
+
+/// The document with one path alone: the whole one takes long to compare a thousand times.
+fn of_path(document: &Value, path: &str) -> Value {
+    let mut document = document.clone();
+    document["paths"].as_object_mut().unwrap().retain(|other, _| other == path);
+    document
+}
+
+fn taken_out(document: &mut Value, pointer: &str, field: &str) -> Value {
+    document.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove(field).unwrap()
 }
 
 /// Where the fields of schemas of answers stand: a pointer to `properties`, and the field.
