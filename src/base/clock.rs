@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
@@ -71,7 +72,9 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "the one place that asks the machine for the time of day")]
     pub fn now(&self) -> UnixMs {
         match self {
-            Self::System => UnixMs(jiff::Timestamp::now().as_millisecond()),
+            Self::System => {
+                UnixMs(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+            }
             Self::Manual(ms) => UnixMs(ms.load(Ordering::Relaxed)),
         }
     }

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod error;
 pub mod fingerprint;
+pub mod hex;
 pub mod id_hash;
 pub mod ids;
 pub mod lately;

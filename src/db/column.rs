@@ -46,11 +46,3 @@ impl Column {
         }
     }
 }
-
-pub(super) fn push_hex(bytes: &[u8], text: &mut String) {
-    text.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hex_digit));
-}
-
-fn hex_digit(nibble: u8) -> char {
-    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
-}

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use super::by_owner::by_owner;
-use super::column::{Column, Type, push_hex};
+use super::column::{Column, Type};
 use super::errors::DbResult;
 use super::sqlite_text::Texts;
+use crate::base::hex;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::{Query, QueryAs};
@@ -310,12 +311,12 @@ fn write_literal(statement: &'static Statement, column: &Column, text: &mut Stri
         }
         Column::Bytes(values) if statement.scalar => {
             text.push_str("\\x");
-            push_hex(values.first().map_or(&[], Vec::as_slice), text);
+            hex::push(values.first().map_or(&[], Vec::as_slice), text);
         }
         Column::Bytes(values) => {
             for (row, value) in values.iter().enumerate() {
                 text.push_str(if row == 0 { "{\"\\\\x" } else { ",\"\\\\x" });
-                push_hex(value, text);
+                hex::push(value, text);
                 text.push('"');
             }
             text.push_str(if values.is_empty() { "{}" } else { "}" });

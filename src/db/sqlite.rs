@@ -10,9 +10,10 @@ use sqlx::query::{Query, QueryAs};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments as _, FromRow, Sqlite, SqliteConnection};
 
-use super::column::{Column, push_hex};
+use super::column::Column;
 use super::dialect::Statement;
 use super::errors::DbResult;
+use crate::base::hex;
 
 /// The parameter table as JSON: an array of rows, each an array, with bytes in hexadecimal.
 fn json_rows(columns: &[Column], rows: usize) -> String {
@@ -41,7 +42,7 @@ fn write_json(column: &Column, row: usize, json: &mut String) {
         }
         Column::Bytes(values) => {
             json.push('"');
-            push_hex(values.get(row).map_or(&[], Vec::as_slice), json);
+            hex::push(values.get(row).map_or(&[], Vec::as_slice), json);
             json.push('"');
         }
     }

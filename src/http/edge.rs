@@ -22,6 +22,7 @@ use tower::{Layer, Service};
 use tracing::Instrument;
 
 use crate::base::error::{Code, Problem};
+use crate::base::hex;
 use crate::base::seldom::Seldom;
 use crate::http::compress::{self, Encoding};
 use crate::http::context::{self, BodyRules, Context};
@@ -272,12 +273,9 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 fn new_request_id() -> HeaderValue {
     let mut random = [0_u8; 16];
     rand::rng().fill_bytes(&mut random);
-    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
-    let mut hex = [0_u8; 32];
-    for (pair, byte) in hex.chunks_exact_mut(2).zip(random) {
-        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
-    }
-    HeaderValue::from_bytes(&hex).unwrap_or_else(|_| HeaderValue::from_static("none"))
+    let mut text = String::new();
+    hex::push(&random, &mut text);
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("none"))
 }
 
 /// Answers what no route matches; for [`axum::Router::fallback`].

@@ -46,9 +46,12 @@ impl Summaries {
     /// The same with these views.
     pub async fn read_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Seen) -> UnreadSummary {
         let state = self.entries.read(user, seen.revision()).await;
-        let summary = self.put_together(user, state, wanted, views).await;
-        // Boxed, so that the many polls that need it not need not carry its room.
-        if summary.may_be_behind(seen) { Box::pin(self.caught_up(summary, views)).await } else { summary }
+        let mut summary = self.put_together(user, state, wanted, views).await;
+        if summary.may_be_behind(seen) {
+            // Boxed, so that the many polls that need it not need not carry its room.
+            Box::pin(self.catch_up(&mut summary, views)).await;
+        }
+        summary
     }
 
     /// The bodies of many users' summaries, all current, in the order asked (without repeats).
@@ -91,19 +94,19 @@ impl Summaries {
             now: self.clock.now(),
         };
         self.set_own(&mut summary, state);
-        self.counted(summary, views).await
+        self.count(&mut summary, views).await;
+        summary
     }
 
-    /// The summary with all that is counted from heads in memory.
-    async fn counted(&self, mut summary: UnreadSummary, views: &[ViewKey]) -> UnreadSummary {
-        summary.counts = self.count_kinds(&summary).await;
+    /// Counts from heads in memory.
+    async fn count(&self, summary: &mut UnreadSummary, views: &[ViewKey]) {
+        summary.counts = self.count_kinds(summary).await;
         if let Some(needed) = summary.needs() {
-            Box::pin(self.count_again(&mut summary, needed)).await;
+            Box::pin(self.count_again(summary, needed)).await;
         }
         if !views.is_empty() {
-            summary.views = Box::pin(self.count_views(&summary, views)).await;
+            summary.views = Box::pin(self.count_views(summary, views)).await;
         }
-        summary
     }
 
     async fn count_kinds(&self, summary: &UnreadSummary) -> Counts {
@@ -160,13 +163,15 @@ impl Summaries {
         self.views.count_in_turn(&self.entries, summary.user, revision, views).await
     }
 
-    /// The same summary with what users share as a look finds it that begins now; degraded where
-    /// none comes through in time.
-    async fn caught_up(&self, summary: UnreadSummary, views: &[ViewKey]) -> UnreadSummary {
+    /// Shows what users share as a look finds it that begins now; degraded where none comes through
+    /// in time.
+    async fn catch_up(&self, summary: &mut UnreadSummary, views: &[ViewKey]) {
         if !self.entries.catch_up().await {
-            return UnreadSummary { shared_is_stale: true, ..summary };
+            summary.shared_is_stale = true;
+            return;
         }
-        self.counted(UnreadSummary { broadcast_state: self.heads.broadcast_state(), ..summary }, views).await
+        summary.broadcast_state = self.heads.broadcast_state();
+        self.count(summary, views).await;
     }
 
     /// Every number of a summary as its terms.

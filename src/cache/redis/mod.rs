@@ -167,10 +167,16 @@ impl Redis {
             self.shared.meters.copies_shown(1);
             return Ok(Lookup::Hit(copy));
         }
-        if let Some(copy) = self.copies(&[user], epoch, &connection, deadline).await.pop().flatten() {
+        // Boxed, so that those need not carry its room.
+        Box::pin(self.look_beyond(user, epoch, &connection, deadline)).await
+    }
+
+    /// What a user's entry is where no copy of it can be shown at once.
+    async fn look_beyond(&self, user: UserId, epoch: i64, connection: &Connection, deadline: Instant) -> Result<Lookup, CacheError> {
+        if let Some(copy) = self.copies(&[user], epoch, connection, deadline).await.pop().flatten() {
             return Ok(Lookup::Hit(copy));
         }
-        if let Some(entry) = self.ask(&[user], epoch, &connection, deadline).await?.pop().flatten() {
+        if let Some(entry) = self.ask(&[user], epoch, connection, deadline).await?.pop().flatten() {
             return Ok(Lookup::Hit(entry));
         }
         self.look_again(&[user], epoch, deadline).await?.pop().ok_or_else(unexpected_reply)

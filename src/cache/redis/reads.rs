@@ -136,7 +136,8 @@ impl Reads {
     pub(super) async fn connection(&self, shared: &Shared, deadline: Instant) -> Result<Arc<Connection>, CacheError> {
         let connection = match self.open() {
             Some(connection) => connection,
-            None => self.connect(shared, deadline).await?,
+            // Boxed, so that the many polls that need it not need not carry its room.
+            None => Box::pin(self.connect(shared, deadline)).await?,
         };
         if !self.polled.load(Ordering::Relaxed) {
             self.polled.store(true, Ordering::Relaxed);

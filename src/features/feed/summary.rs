@@ -93,7 +93,8 @@ impl SummaryPart for FeedPart {
 
     async fn count(&self, facts: SummaryFacts<'_>, version: &FeedVersion) -> Option<FeedCount> {
         let Some(version) = version.counted else { return Some(FeedCount::default()) };
-        match self.feeds.count(facts.user, version, facts.cap.enough(), facts.now).await {
+        // Boxed, so that the polls of users who follow nobody need not carry its room.
+        match Box::pin(self.feeds.count(facts.user, version, facts.cap.enough(), facts.now)).await {
             Ok(count) => Some(count),
             Err(error) => {
                 tracing::debug!(?error, "cannot count a feed");

@@ -12,6 +12,7 @@
 use std::fmt::Write as _;
 
 use crate::base::fingerprint::Fingerprint;
+use crate::base::hex;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
 use crate::engine::heads::Versions;
@@ -41,6 +42,9 @@ impl From<Revision> for Version {
     }
 }
 
+/// As long as most tags are, so that writing one allocates once.
+const TAG_BYTES: usize = 64;
+
 /// What tags belong to: an installation between two restores, a resource with its query, and the
 /// user it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +64,15 @@ impl Scope {
     /// way.
     #[must_use]
     pub fn tag(self, version: Version) -> String {
-        let mut tag = String::with_capacity(48);
+        let mut tag = String::with_capacity(TAG_BYTES);
+        tag.push_str("W/\"");
+        hex::push(&self.0.to_be_bytes(), &mut tag);
+        tag.push('.');
         // Writing to a String cannot fail.
-        let _ = write!(tag, "W/\"{:016x}.{}.{:x}\"", self.0, version.revision, version.shared);
+        let _ = write!(tag, "{}", version.revision);
+        tag.push('.');
+        hex::push(&version.shared.to_be_bytes(), &mut tag);
+        tag.push('"');
         tag
     }
 
