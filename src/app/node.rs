@@ -94,7 +94,8 @@ impl App {
         let entries =
             Entries::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), &ENTRY_READER);
         let entries = Arc::new(entries);
-        let last_seen = LastSeen::new(db.clone(), lanes.clone(), Arc::clone(&guard), Arc::clone(&entries), clock.clone());
+        let last_seen =
+            LastSeen::new(db.clone(), lanes.clone(), Arc::clone(&guard), Arc::clone(&entries), Arc::clone(&heads), clock.clone());
         let last_seen = Arc::new(last_seen);
         let views = Arc::new(views::Reader::new(db.clone(), Arc::clone(&heads)));
         let chats = Arc::new(Chats::new(db.clone(), Arc::clone(&heads)));

@@ -13,6 +13,7 @@
 //! - A replica is read for what may be a moment old, and never when it is older: `replicas`.
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
 //!   `migrations`, `statements`, `sqlite_rows`.
+//! - After a restore nobody is shown what was lost: `restore`.
 //! - Statements keep to the partitions of their rows, and rows move to another number of them
 //!   whatever stops the command: `plans`, `partitions`.
 //!
@@ -45,6 +46,7 @@ mod push;
 mod relations;
 mod replicas;
 mod requests;
+mod restore;
 mod shared_heads;
 mod skew;
 mod sqlite_rows;

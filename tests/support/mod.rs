@@ -21,7 +21,7 @@ pub use dice::Dice;
 pub use hand::Hand;
 pub use nodes::Nodes;
 pub use notification_list::{NotificationList, ShownEntry};
-pub use postgres::PostgresServer;
+pub use postgres::{PostgresServer, Recovery};
 pub use process::{Process, refusal, run, run_with_input, start};
 pub use proxy::{Proxy, Trap, upstream_and_account};
 pub use world::{CREDENTIALS, JWT_SECRET, Node, Tier, World, engine};

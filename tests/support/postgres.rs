@@ -1,4 +1,4 @@
-//! A Postgres of a test's own, which it may stop hard.
+//! A Postgres of a test's own, which it may stop hard, back up and restore.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown};
@@ -7,8 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rand::RngExt as _;
+use sqlx::{Connection as _, PgConnection};
 
 use super::engine;
+
+/// How Postgres begins with a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// As after a crash: on the same timeline as before.
+    AsItIs,
+    /// As from an archive of its log (`recovery.signal`): on another timeline.
+    FromArchive,
+}
 
 /// A durable Postgres on a free port. Stopped when dropped.
 #[derive(Debug)]
@@ -42,6 +52,37 @@ impl PostgresServer {
         this.run("pg_basebackup", &["-d", &self.url(), "-R", "-X", "stream", "-c", "fast", "--no-sync"]);
         this.begin();
         this
+    }
+
+    /// Copies the whole cluster while it serves (a base backup); returns the folder.
+    pub fn back_up(&self) -> PathBuf {
+        let copy = Self::new(self.data.with_file_name("backup"), self.password.clone());
+        copy.run("pg_basebackup", &["-d", &self.url(), "-X", "stream", "-c", "fast", "--no-sync"]);
+        copy.data.clone()
+    }
+
+    /// Replaces the data by a backup, which is used up, and starts it at the same address. Returns
+    /// when it takes writes.
+    pub async fn restore(&self, backup: &Path, recovery: Recovery) {
+        self.crash();
+        std::fs::rename(&self.data, self.data.with_file_name("lost")).unwrap();
+        std::fs::rename(backup, &self.data).unwrap();
+        if recovery == Recovery::FromArchive {
+            let (signal, settings) = (self.data.join("recovery.signal"), self.data.join("postgresql.auto.conf"));
+            std::fs::write(&signal, "").unwrap();
+            if let Some((uid, gid)) = self.owner {
+                chown(&signal, Some(uid), Some(gid)).unwrap();
+            }
+            // All of the log that is wanted is in the backup.
+            let text = std::fs::read_to_string(&settings).unwrap();
+            std::fs::write(&settings, format!("{text}restore_command = 'false'\n")).unwrap();
+        }
+        self.begin();
+        super::eventually("it takes writes", async || {
+            let Ok(mut conn) = PgConnection::connect(&self.url()).await else { return false };
+            sqlx::query_scalar("select not pg_is_in_recovery()").fetch_one(&mut conn).await.unwrap_or(false)
+        })
+        .await;
     }
 
     /// With an empty folder.

@@ -178,6 +178,17 @@ impl Published {
         EventType::ALL.iter().zip(self.of).any(|(kind, last)| types.has(*kind) && last > after)
     }
 
+    /// Takes in up to where the database has given numbers, to events of any type. Returns whether
+    /// that is news. They go back only where it was restored: then whoever waits for more would be
+    /// told of numbers that are not there any more, again and again.
+    pub(super) fn reach(&mut self, head: i64) -> bool {
+        if head < self.head {
+            *self = Self { head, of: [head; TYPES] };
+            return true;
+        }
+        head > self.head && self.add(EventTypes::ALL, head)
+    }
+
     /// Takes in that numbers up to `head` were given, of which events of these types have some.
     /// Returns whether that is news.
     pub(super) fn add(&mut self, types: EventTypes, head: i64) -> bool {
@@ -276,5 +287,19 @@ mod tests {
             prop_assert_eq!(published.has(EventTypes::from_bits(asked), after), all.iter().any(|(bits, last)| bits & asked != 0 && *last > after));
             prop_assert_eq!(published.has(EventTypes::ALL, after), head > after);
         }
+    }
+
+    #[test]
+    fn numbers_go_back_with_the_database() {
+        let mut published = Published::default();
+        let (post, relation) = (EventTypes::of(EventType::Post), EventTypes::of(EventType::Relation));
+        assert!(published.add(post, 5) && !published.reach(5), "known already");
+        assert!(published.has(post, 4) && !published.has(relation, 4));
+        assert!(published.reach(9) && published.has(relation, 8), "another node may have given it to any type");
+        assert!(published.reach(3), "the database was restored");
+        for types in [EventTypes::ALL, post, relation] {
+            assert!(published.has(types, 2) && !published.has(types, 3), "nobody is told of what is lost");
+        }
+        assert!(published.add(post, 4) && published.has(post, 3) && !published.has(relation, 3));
     }
 }

@@ -105,7 +105,7 @@ impl Publisher {
     async fn round(&self, kept: &mut Option<Conn>, stall: &mut Stall) -> DbResult<Round> {
         let seen = store::peek(&self.db).await?;
         // Another node may have given these numbers, to events of any type.
-        self.tell([(EventTypes::ALL, seen.head)]);
+        self.published.send_if_modified(|published| published.reach(seen.head));
         let behind = self.stream.is_some() && seen.streamed < seen.head;
         stall.note(Instant::now(), seen.waiting || behind, if behind { seen.streamed } else { seen.head });
         if !seen.waiting && !behind {

@@ -397,11 +397,17 @@ impl Guard {
         let asked = self.now_ms();
         let mut conn = self.lock_conn.lock().await;
         let Some(held) = conn.as_mut() else { return false };
-        let alive = answer_in_time(held.ping()).await.is_ok() && self.lock() == Lock::Held;
-        if alive && self.is_alone() {
+        if !self.is_alone() {
+            return answer_in_time(held.ping()).await.is_ok() && self.lock() == Lock::Held;
+        }
+        // Another epoch than its own ends its entries, also where it does not write: an operator has
+        // restored the database.
+        let view = answer_in_time(store::view(held, self.node)).await;
+        let is_held = view.is_ok_and(|view| view.epoch == self.cache.epoch()) && self.lock() == Lock::Held;
+        if is_held {
             self.viewed_ms.store(asked, Ordering::Release);
         }
-        alive
+        is_held
     }
 
     fn lock(&self) -> Lock {

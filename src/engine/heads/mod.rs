@@ -38,7 +38,7 @@ mod versions;
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -115,9 +115,15 @@ pub struct Heads {
     fresh_until: ArcSwap<Option<Instant>>,
     /// Counts the changes of the broadcast state, and those of cached heads: for polls that wait.
     changes: watch::Sender<Changes>,
+    /// How many epochs of the installation were met here.
+    epochs: AtomicU64,
     /// How far each lane was at the last look: all that was written up to there is here.
     lanes: ArcSwap<BTreeMap<i64, i64>>,
 }
+
+/// A history of the database: see [`Heads::history`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct History(u64);
 
 /// How often something changed on this node; only for being woken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -152,6 +158,7 @@ impl Heads {
             looked: watch::Sender::default(),
             fresh_until: ArcSwap::default(),
             changes: watch::Sender::default(),
+            epochs: AtomicU64::new(0),
             lanes: ArcSwap::default(),
         };
         // A database that is busy is slow, which is no reason not to start.
@@ -212,6 +219,13 @@ impl Heads {
     #[must_use]
     pub fn epoch(&self) -> Arc<str> {
         Arc::clone(&self.broadcast_state.load().epoch)
+    }
+
+    /// Which history the database is in, as a number of this node's own. Whatever is kept here under
+    /// a revision is kept under this, too: after a restore the same revisions are given again.
+    #[must_use]
+    pub fn history(&self) -> History {
+        History(self.epochs.load(Ordering::Acquire))
     }
 
     /// Returns after a look that began after this call, so that all that was committed before it is
@@ -296,6 +310,10 @@ impl Heads {
         // Nothing is here yet, too much was missed, or another database is instead of the one that
         // was here.
         let look = store::first_look(&self.db).await?;
+        if look.epoch != here.epoch {
+            // First: nothing that was kept before is shown as of the new epoch.
+            self.epochs.fetch_add(1, Ordering::AcqRel);
+        }
         self.change_broadcast_state(|broadcast_state| {
             let base =
                 if broadcast_state.epoch == look.epoch { broadcast_state.clone() } else { BroadcastState::of(Arc::clone(&look.epoch)) };

@@ -15,7 +15,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
-use crate::engine::heads::{CachedHead, Heads, Versions};
+use crate::engine::heads::{CachedHead, Heads, History, Versions};
 use crate::engine::marks::{Kind, Numbers, StreamKey, numbers};
 use crate::features::level::Level;
 
@@ -38,10 +38,10 @@ pub struct Chat {
     cached_head: Arc<CachedHead>,
 }
 
-/// A user's groups, as of one revision.
+/// A user's groups, as of one revision in one history of the database.
 #[derive(Debug)]
 pub struct ChatList {
-    revision: Revision,
+    as_of: (History, Revision),
     /// In the order of their ids.
     chats: Box<[Chat]>,
     /// What is unread where only the rows tell, by group and the version of its head.
@@ -211,13 +211,14 @@ impl Chats {
 
     /// A user's list as of this revision, made of `marks` where it is not here.
     pub fn list(&self, user: UserId, revision: Revision, marks: impl Iterator<Item = (GroupId, GroupMark)>) -> Arc<ChatList> {
-        if let Some(list) = self.lists.get(&user).filter(|list| list.revision == revision) {
+        let as_of = (self.heads.history(), revision);
+        if let Some(list) = self.lists.get(&user).filter(|list| list.as_of == as_of) {
             return list;
         }
         let mut marks: Vec<_> = marks.collect();
         marks.sort_unstable_by_key(|(group, _)| *group);
         let chat = |(group, mark)| Chat { group, mark, cached_head: self.heads.cached_head(&StreamKey::group(group)) };
-        let list = ChatList { revision, chats: marks.into_iter().map(chat).collect(), below: Mutex::default() };
+        let list = ChatList { as_of, chats: marks.into_iter().map(chat).collect(), below: Mutex::default() };
         let list = Arc::new(list);
         self.lists.insert(user, Arc::clone(&list));
         list

@@ -12,14 +12,16 @@ use crate::base::fingerprint::Fingerprint;
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::engine::entries::State;
-use crate::engine::heads::CachedHead;
+use crate::engine::heads::{CachedHead, History};
 use crate::engine::marks::StreamKey;
 use crate::http::polling::{self, Version};
 
 /// The versions that an answer follows from: of the group's head, which goes up with each message
-/// and each recall, and of the member's own rows, which say since when the user is a member.
+/// and each recall, and of the member's own rows, which say since when the user is a member; and the
+/// history in which they have these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AsOf {
+    history: History,
     head: i64,
     user: Option<Revision>,
 }
@@ -78,10 +80,10 @@ impl<'a, T: Clone> LastRead<'a, T> {
             // Without it, the poll asks the database at each look.
             self.state.heads.load(std::slice::from_ref(&self.key), std::slice::from_ref(head)).await.ok()?;
         }
-        let head = head.version();
-        let Some(user) = self.user else { return Some(AsOf { head, user: None }) };
+        let (history, head) = (self.state.heads.history(), head.version());
+        let Some(user) = self.user else { return Some(AsOf { history, head, user: None }) };
         match self.state.entries.read(user, 0).await {
-            State::Current(entry) => Some(AsOf { head, user: Some(entry.revision) }),
+            State::Current(entry) => Some(AsOf { history, head, user: Some(entry.revision) }),
             State::LastKnown(_) | State::Unknown => None,
         }
     }

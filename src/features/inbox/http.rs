@@ -16,6 +16,7 @@ use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::base::ids::{ClientId, MAX_HEAD};
 use crate::db::{Db, in_time};
 use crate::engine::entries::{Entries, State};
+use crate::engine::heads::History;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::inbox::MAX_CONTENT_CHARS;
 use crate::http::answer::no_cache;
@@ -156,14 +157,16 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
     if after.is_some() && device.is_some() {
         return Err(Problem::query("device", "must be omitted when 'after' is set").into());
     }
-    // What a waiting poll found to be nothing, and at which revision: it is so for as long as the
-    // user has that one.
-    let nothing: Mutex<Option<(i64, Found)>> = Mutex::new(None);
+    // What a waiting poll found to be nothing, and at which revision in which history: it is so for
+    // as long as the user has that one.
+    let nothing: Mutex<Option<(History, i64, Found)>> = Mutex::new(None);
     let read = |_: Seen| {
         let (state, epoch, nothing, device) = (state.clone(), epoch.as_deref(), &nothing, &device);
         async move {
             let known = nothing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if let Some((revision, found)) = known
+            let history = state.polling.heads.history();
+            if let Some((then, revision, found)) = known
+                && then == history
                 && matches!(state.entries.read(user, 0).await, State::Current(entry) if entry.revision == revision)
             {
                 return Ok(PolledValue { version: Some(found.version), value: found, changes_at: None });
@@ -176,7 +179,7 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
             let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
             let revision = read.revision;
             let found = Found::new(read, after, epoch)?;
-            *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((revision, found.clone())).filter(|_| found.is_empty);
+            *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((history, revision, found.clone())).filter(|_| found.is_empty);
             Ok(PolledValue { version: Some(found.version), value: found, changes_at: None })
         }
     };

@@ -30,6 +30,7 @@ use crate::base::recent::Recent;
 use crate::db::{Column, Db, Statement, Type};
 use crate::engine::entries::Entries;
 use crate::engine::guard::{Guard, Trust};
+use crate::engine::heads::{Heads, History};
 use crate::engine::lanes::{self, Answer, Job, Lanes, Names, Needs, Rows, in_path};
 use crate::features::feed::rows::need_snapshot;
 use crate::features::feed::{self, Followed};
@@ -122,22 +123,23 @@ pub struct LastSeen {
     guard: Arc<Guard>,
     entries: Arc<Entries>,
     clock: Clock,
-    /// The day on which each was last seen.
-    seen: Recent<i64>,
+    heads: Arc<Heads>,
+    /// The day on which each was last seen, and in which history of the database.
+    seen: Recent<(i64, History)>,
 }
 
 impl LastSeen {
     /// Through these lanes.
     #[must_use]
-    pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, entries: Arc<Entries>, clock: Clock) -> Self {
-        Self { db, lanes, guard, entries, clock, seen: Recent::new(MAX_SEEN) }
+    pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, entries: Arc<Entries>, heads: Arc<Heads>, clock: Clock) -> Self {
+        Self { db, lanes, guard, entries, clock, heads, seen: Recent::new(MAX_SEEN) }
     }
 
     /// Those whom this node saw today, in no order.
     #[must_use]
     pub fn seen_today(&self) -> Vec<UserId> {
         let today = self.clock.now().day();
-        self.seen.users(|day| *day == today)
+        self.seen.users(|(day, _)| *day == today)
     }
 
     async fn note(&self, user: UserId, today: i64) {
@@ -145,8 +147,9 @@ impl LastSeen {
         if self.guard.trust() == Trust::Unsure {
             return;
         }
+        let history = self.heads.history();
         match tokio::time::timeout(MAX_WAIT, self.see(user, today)).await {
-            Ok(Ok(true)) => self.seen.insert(user, today, 1),
+            Ok(Ok(true)) => self.seen.insert(user, (today, history), 1),
             Ok(Ok(false)) => tracing::debug!("whom a user follows changes too fast for an enrolment"),
             // Until it comes off, by a later request, the user counts as new.
             Ok(Err(error)) => tracing::debug!(?error, "could not note that a user was seen"),
@@ -173,7 +176,7 @@ impl Witness for LastSeen {
     /// or a look whether one is needed.
     fn saw(&self, user: UserId) -> Option<BoxFuture<'_, ()>> {
         let today = self.clock.now().day();
-        (self.seen.get(user) != Some(today)).then(|| Box::pin(self.note(user, today)) as BoxFuture<'_, ()>)
+        (self.seen.get(user) != Some((today, self.heads.history()))).then(|| Box::pin(self.note(user, today)) as BoxFuture<'_, ()>)
     }
 
     fn refuse_erased(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>> {

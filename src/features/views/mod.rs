@@ -39,7 +39,7 @@ use crate::base::ids::{ClientId, Invalid, Name, UserId};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
 use crate::engine::entries::Entries;
-use crate::engine::heads::{CachedHead, Heads, Versions};
+use crate::engine::heads::{CachedHead, Heads, History, Versions};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::store::read_marks;
 use crate::engine::marks::{Kind, Mark, MarkKey, Stream, StreamKey};
@@ -361,15 +361,16 @@ pub struct Reader {
     heads: Arc<Heads>,
     /// A mark does not change without the user's revision, so what is kept under one is at least as
     /// new as it.
-    marks: moka::sync::Cache<(UserId, Arc<str>, Revision), Arc<Mark>>,
+    marks: moka::sync::Cache<KeptUnder, Arc<Mark>>,
 }
+
+/// Under what a mark is kept.
+type KeptUnder = (UserId, Arc<str>, History, Revision);
 
 impl Reader {
     #[must_use]
     pub fn new(db: Db, heads: Arc<Heads>) -> Self {
-        let weigh = |_: &(UserId, Arc<str>, Revision), mark: &Arc<Mark>| {
-            u32::try_from(1 + mark.retracted().runs() / RUNS_PER_WEIGHT).unwrap_or(u32::MAX)
-        };
+        let weigh = |_: &KeptUnder, mark: &Arc<Mark>| u32::try_from(1 + mark.retracted().runs() / RUNS_PER_WEIGHT).unwrap_or(u32::MAX);
         let marks = moka::sync::Cache::builder().weigher(weigh).max_capacity(MAX_MARKS).time_to_live(MARK_TTL).build();
         Self { db, heads, marks }
     }
@@ -378,7 +379,9 @@ impl Reader {
     /// `revision` is the user's.
     #[must_use]
     pub fn count_here(&self, user: UserId, revision: Revision, views: &[ViewKey]) -> Option<Vec<ViewCount>> {
-        let marks: Vec<_> = views.iter().map(|view| self.marks.get(&(user, Arc::clone(&view.stream), revision))).collect::<Option<_>>()?;
+        let history = self.heads.history();
+        let key = |view: &ViewKey| (user, Arc::clone(&view.stream), history, revision);
+        let marks: Vec<_> = views.iter().map(|view| self.marks.get(&key(view))).collect::<Option<_>>()?;
         let cached_heads = self.heads.cached_heads_here(&heads_of(views))?;
         let count = |((view, cached_head), mark): ((&ViewKey, &Arc<CachedHead>), &Arc<Mark>)| {
             let look = look(cached_head, mark);
@@ -414,7 +417,8 @@ impl Reader {
     }
 
     async fn read(&self, user: UserId, revision: Revision, views: &[ViewKey]) -> DbResult<Vec<Arc<Mark>>> {
-        let key = |view: &ViewKey| (user, Arc::clone(&view.stream), revision);
+        let history = self.heads.history();
+        let key = |view: &ViewKey| (user, Arc::clone(&view.stream), history, revision);
         let kept: Vec<_> = views.iter().map(|view| self.marks.get(&key(view))).collect();
         let missing: Vec<_> = views.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(view, _)| view.mark(user)).collect();
         let found = if missing.is_empty() { Vec::new() } else { read_marks(&self.db, &missing).await? };
