@@ -47,6 +47,9 @@ const STATEMENT_TIMEOUT: &str = "canceling statement due to statement timeout";
 /// What the coordinator of Citus says of a worker that dies while it is at work, and of itself.
 const LOST: [&str; 2] = ["server closed the connection unexpectedly", "postmaster was shut down"];
 
+/// What it says of a file that may not grow.
+const NO_ROOM: [&str; 2] = ["could not extend file", "could not write"];
+
 /// What this error means.
 #[must_use]
 pub fn classify(error: &sqlx::Error) -> ErrorClass {
@@ -64,13 +67,15 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
     }
 }
 
-/// An internal error, by what Postgres says: Citus passes on some errors of its workers as such.
+/// An internal error, by what Postgres says: Citus passes on some errors of its workers as such, and
+/// Postgres has no other code for a file that may not grow, as where a quota is reached.
 fn of_internal(message: &str) -> ErrorClass {
     match message {
         // As a worker says it while rows are copied to it.
         _ if message.starts_with(DUPLICATE) => ErrorClass::Retry,
         _ if message.starts_with(LOCK_TIMEOUT) => ErrorClass::Locked,
         _ if message.starts_with(STATEMENT_TIMEOUT) => ErrorClass::Split,
+        _ if NO_ROOM.iter().any(|no_room| message.starts_with(no_room)) => ErrorClass::Outage,
         _ if LOST.iter().any(|lost| message.starts_with(lost)) => ErrorClass::Unknown,
         _ => ErrorClass::Refuse,
     }
@@ -102,8 +107,15 @@ fn of_postgres(code: &str, ends_connection: bool) -> ErrorClass {
     }
 }
 
+/// What SQLite says of a write that the system refused, other than for a full disk.
+const WRITE_REFUSED: u32 = 10 | 3 << 8;
+
 /// By result code; the low byte of an extended one is the primary code.
 fn of_sqlite(code: u32) -> ErrorClass {
+    if code == WRITE_REFUSED {
+        // The last thing that a commit writes to the log is what makes it one, so it is none.
+        return ErrorClass::Outage;
+    }
     match code & 0xff {
         // Busy, locked.
         5 | 6 => ErrorClass::Locked,
@@ -181,7 +193,8 @@ mod tests {
             }
             for code in sqlite {
                 assert_eq!(of_sqlite(code), class, "{code}");
-                assert_eq!(of_sqlite(code | 0x300), class, "{code}, extended");
+                let extended = if code > 0xff { code } else { code | 0x400 };
+                assert_eq!(of_sqlite(extended), class, "{code}, extended");
             }
         }
     }
@@ -205,6 +218,12 @@ mod tests {
         assert_eq!(of_internal("canceling statement due to lock timeout"), ErrorClass::Locked);
         assert_eq!(of_internal("canceling statement due to statement timeout"), ErrorClass::Split);
         assert_eq!(of_internal("cache lookup failed"), ErrorClass::Refuse);
+    }
+
+    #[test]
+    fn a_file_that_may_not_grow_is_an_outage() {
+        assert_eq!(of_internal("could not extend file \"base/5/16400\": File too large"), ErrorClass::Outage);
+        assert_eq!(of_internal("could not write block 3 in file \"base/5/16400\": Disk quota exceeded"), ErrorClass::Outage);
     }
 
     #[test]

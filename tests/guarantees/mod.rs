@@ -1,8 +1,8 @@
 //! The promises, each tried as hard as a test can: on both tiers, on several nodes, with processes
 //! killed and stores taken away.
 //!
-//! - An acknowledged write is kept and counts once: `commit`, `crash`, `failover`, `kill`,
-//!   `nodes`.
+//! - An acknowledged write is kept and counts once: `commit`, `crash`, `disk_full`,
+//!   `failover`, `kill`, `nodes`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
 //!   `enrolment`, `lapse`, `shared_heads`, `stores`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
@@ -29,6 +29,7 @@ mod commit;
 mod concurrent;
 mod contents;
 mod crash;
+mod disk_full;
 mod enrolment;
 mod errors;
 mod failover;

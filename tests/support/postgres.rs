@@ -34,6 +34,13 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Makes a cluster in this folder and starts it.
     pub fn start(dir: &Path) -> Self {
+        let this = Self::make(dir, &[]);
+        this.begin();
+        this
+    }
+
+    /// Makes a cluster in this folder, with further arguments.
+    pub fn make(dir: &Path, more: &[&str]) -> Self {
         let this = Self::new(dir.join("pg"), format!("{:032x}", rand::rng().random::<u128>()));
         let secret = dir.join("password");
         std::fs::write(&secret, &this.password).unwrap();
@@ -41,8 +48,8 @@ impl PostgresServer {
         if let Some((uid, gid)) = this.owner {
             chown(&secret, Some(uid), Some(gid)).unwrap();
         }
-        this.run("initdb", &["-U", "headmark", "-A", "scram-sha-256", "--pwfile", secret.to_str().unwrap(), "--no-sync"]);
-        this.begin();
+        let arguments = ["-U", "headmark", "-A", "scram-sha-256", "--pwfile", secret.to_str().unwrap(), "--no-sync"];
+        this.run("initdb", &[&arguments[..], more].concat());
         this
     }
 
@@ -101,14 +108,28 @@ impl PostgresServer {
 
     /// Starts it again at the same address.
     pub fn begin(&self) {
+        self.begin_after(":");
+    }
+
+    /// The same from a shell, after this command.
+    pub fn begin_after(&self, command: &str) {
         let options =
             format!("-c port={} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=200 -c fsync=on", self.port);
-        self.run("pg_ctl", &["-w", "-l", self.data.join("log").to_str().unwrap(), "-o", &options, "start"]);
+        let log = self.data.join("log");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{command}; exec \"$0\" \"$@\"")]).arg(self.bin.join("pg_ctl"));
+        let start = self.complete(shell, &["-w", "-l", log.to_str().unwrap(), "-o", &options, "start"]).status().unwrap();
+        assert!(start.success(), "pg_ctl start");
     }
 
     /// Stops every process at once, without a checkpoint: the next start is a crash recovery.
     pub fn crash(&self) {
         self.run("pg_ctl", &["-m", "immediate", "stop"]);
+    }
+
+    /// The same where it may have ended by itself.
+    pub fn end(&self) {
+        let _ended = self.command("pg_ctl", &["-m", "immediate", "stop"]).stderr(std::process::Stdio::null()).status();
     }
 
     /// A replica becomes a primary.
@@ -121,7 +142,10 @@ impl PostgresServer {
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.bin.join(program));
+        self.complete(Command::new(self.bin.join(program)), arguments)
+    }
+
+    fn complete(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.arg("-D").arg(&self.data).args(arguments).current_dir("/").stdout(std::process::Stdio::null());
         if let Some((uid, gid)) = self.owner {
             command.gid(gid).uid(uid);
@@ -141,7 +165,6 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // It may have been stopped already.
-        let _ = self.command("pg_ctl", &["-m", "immediate", "stop"]).stderr(std::process::Stdio::null()).status();
+        self.end();
     }
 }

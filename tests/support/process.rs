@@ -109,6 +109,11 @@ impl Process {
         ps(self.id(), "rss=").parse::<u64>().unwrap() * 1024
     }
 
+    /// CPU time that it has used, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        ps(self.id(), "time=").split([':', '-']).fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap())
+    }
+
     /// SIGTERM.
     pub fn terminate(&self) {
         self.signal("-TERM");
