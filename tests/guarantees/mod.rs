@@ -2,7 +2,7 @@
 //! killed and stores taken away.
 //!
 //! - An acknowledged write is kept and counts once: `commit`, `crash`, `disk_full`,
-//!   `failover`, `kill`, `nodes`.
+//!   `failover`, `kill`, `nodes`, `open_files`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
 //!   `enrolment`, `lapse`, `shared_heads`, `stores`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
@@ -41,6 +41,7 @@ mod locks;
 mod migrations;
 mod model;
 mod nodes;
+mod open_files;
 mod partitions;
 mod plans;
 mod push;

@@ -30,6 +30,18 @@ impl Wire {
     pub async fn get(&mut self, path: &str, tag: &str) -> io::Result<WireReply> {
         let known = if tag.is_empty() { String::new() } else { format!("if-none-match: {tag}\r\n") };
         let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n{known}\r\n", self.host);
+        self.ask(&request).await
+    }
+
+    /// POST of a JSON text under an idempotency key.
+    pub async fn post_once(&mut self, path: &str, key: &str, body: &str) -> io::Result<WireReply> {
+        let length = body.len();
+        let headers =
+            format!("host: {}\r\nidempotency-key: {key}\r\ncontent-type: application/json\r\ncontent-length: {length}", self.host);
+        self.ask(&format!("POST {path} HTTP/1.1\r\n{headers}\r\n\r\n{body}")).await
+    }
+
+    async fn ask(&mut self, request: &str) -> io::Result<WireReply> {
         self.stream.write_all(request.as_bytes()).await?;
         let (mut text, mut bytes) = (String::new(), [0; 2048]);
         loop {
