@@ -21,6 +21,9 @@ const WITHOUT: Duration = Duration::from_secs(5);
 /// How much of that time the node may compute. A loop that spins would take all of it.
 const CPU_SECONDS: f64 = 2.5;
 
+/// How often it may try in vain to accept a connection, meanwhile and before.
+const MOST_TRIES: usize = 1000;
+
 /// The one connection of a client that is served all the time.
 struct Served(Wire);
 
@@ -74,12 +77,13 @@ async fn kill_stores_are_lost_while_no_file_is_free() {
     while began.elapsed() < WITHOUT {
         assert_eq!(client.write(&format!("during-{n}")).await, None, "no store can be reached");
         let shown = client.get("/v1/users/1/badges").await;
-        assert_eq!(shown["degraded"], true, "{shown}");
+        assert!(shown["degraded"] == true || shown["counters"]["mention"]["head"] == 5, "nothing came after it: {shown}");
         n += 1;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let computed = node.cpu_seconds() - computed;
     assert!(computed < CPU_SECONDS, "{computed} s of {WITHOUT:?}");
+    assert!(failed() < MOST_TRIES, "{} tries", failed());
 
     drop(callers);
     eventually_within(30, "it has its stores back", async || {
