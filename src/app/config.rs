@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::app::serve::HttpConfig;
 use crate::base::secret::{from_file, path, secret, settle, unless_empty};
-use crate::cache::{CacheConfig, RedisConfig};
+use crate::cache::{CacheConfig, RedisConfig, SentinelConfig};
 use crate::db::{ReplicaConfig, StoreConfig};
 use crate::engine::events::EventConfig;
 use crate::engine::lanes::LaneConfig;
@@ -112,9 +112,27 @@ pub struct CacheArgs {
     #[arg(long, env = "REDIS_URL_FILE", value_name = "PATH", value_parser = path)]
     pub redis_url_file: Option<PathBuf>,
 
-    /// Connect to REDIS_URL as a Redis Cluster.
+    /// Connect to REDIS_URL as a Redis Cluster. It lists one or more nodes, separated by commas.
     #[arg(long, env = "REDIS_CLUSTER", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub redis_cluster: bool,
+
+    /// The name of the master that Redis Sentinel watches. REDIS_URL then lists the Sentinels,
+    /// separated by commas. User, password and database number in it are those of the master, and
+    /// `rediss://` is for both.
+    #[arg(long, env = "REDIS_SENTINEL", value_name = "NAME")]
+    pub redis_sentinel: Option<String>,
+
+    /// The user that the Sentinels are asked as, where they have users.
+    #[arg(long, env = "REDIS_SENTINEL_USERNAME", value_name = "NAME")]
+    pub redis_sentinel_username: Option<String>,
+
+    /// The password of the Sentinels, where they ask for one.
+    #[arg(long, env = "REDIS_SENTINEL_PASSWORD", hide_env_values = true, value_parser = secret)]
+    pub redis_sentinel_password: Option<SecretString>,
+
+    /// A file with the value of REDIS_SENTINEL_PASSWORD. Set only one of the two.
+    #[arg(long, env = "REDIS_SENTINEL_PASSWORD_FILE", value_name = "PATH", value_parser = path)]
+    pub redis_sentinel_password_file: Option<PathBuf>,
 
     /// The time limit for a Redis command, in milliseconds.
     #[arg(long, env = "HEADMARK_REDIS_TIMEOUT_MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=2000))]
@@ -303,6 +321,8 @@ impl CacheArgs {
     /// A sentence for the operator: the URL and its file are both set.
     pub fn resolved(mut self) -> Result<Self, String> {
         settle("REDIS_URL", &mut self.redis_url, &mut self.redis_url_file)?;
+        settle("REDIS_SENTINEL_PASSWORD", &mut self.redis_sentinel_password, &mut self.redis_sentinel_password_file)?;
+        [&mut self.redis_sentinel, &mut self.redis_sentinel_username].into_iter().for_each(unless_blank);
         Ok(self)
     }
 
@@ -318,6 +338,19 @@ impl CacheArgs {
         }
         if self.redis_cluster && self.redis_url.is_none() {
             return Err("REDIS_CLUSTER is set but REDIS_URL is not: name one node of the cluster.".to_owned());
+        }
+        if self.redis_sentinel.is_some() && self.redis_url.is_none() {
+            return Err("REDIS_SENTINEL is set but REDIS_URL is not: list the Sentinels, as redis://host:26379,redis://….".to_owned());
+        }
+        if self.redis_sentinel.is_some() && self.redis_cluster {
+            return Err("REDIS_SENTINEL and REDIS_CLUSTER are both set: a cluster fails over by itself, without Sentinels. Unset the \
+                        one that you do not have."
+                .to_owned());
+        }
+        if self.redis_sentinel.is_none() && (self.redis_sentinel_username.is_some() || self.redis_sentinel_password.is_some()) {
+            return Err(
+                "There is a user or a password for Sentinels, but REDIS_SENTINEL is not set: name the master that they watch.".to_owned()
+            );
         }
         Ok(())
     }
@@ -340,6 +373,11 @@ impl CacheArgs {
         self.redis_url.clone().map(|url| RedisConfig {
             url,
             cluster: self.redis_cluster,
+            sentinel: self.redis_sentinel.clone().map(|master| SentinelConfig {
+                master,
+                username: self.redis_sentinel_username.clone(),
+                password: self.redis_sentinel_password.clone(),
+            }),
             timeout: Duration::from_millis(self.redis_timeout_ms),
         })
     }

@@ -31,10 +31,13 @@ impl Default for CacheConfig {
 /// Where Redis is and how it is spoken to.
 #[derive(Debug, Clone)]
 pub struct RedisConfig {
-    /// `redis://…` or `rediss://…`; of a cluster, one or more of its nodes, separated by commas.
+    /// `redis://…` or `rediss://…`; of a cluster, one or more of its nodes, or Sentinels, separated by
+    /// commas.
     pub url: SecretString,
     /// Whether that is a Redis Cluster.
     pub cluster: bool,
+    /// Whether these are Sentinels, and which master they are asked for.
+    pub sentinel: Option<SentinelConfig>,
     /// How long one operation may take, connecting included. Default 500 ms.
     pub timeout: Duration,
 }
@@ -43,6 +46,16 @@ impl RedisConfig {
     /// The defaults, at this address.
     #[must_use]
     pub fn new(url: SecretString) -> Self {
-        Self { url, cluster: false, timeout: Duration::from_millis(500) }
+        Self { url, cluster: false, sentinel: None, timeout: Duration::from_millis(500) }
     }
+}
+
+/// What is asked of Sentinels, and as whom. User, password and database of the master are those of the
+/// URL.
+#[derive(Debug, Clone)]
+pub struct SentinelConfig {
+    /// The name of the master that they watch.
+    pub master: String,
+    pub username: Option<String>,
+    pub password: Option<SecretString>,
 }

@@ -25,14 +25,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use self::config::{CacheConfig, RedisConfig};
+pub use self::config::{CacheConfig, RedisConfig, SentinelConfig};
 pub use self::facts::FactsChange;
 pub use self::hub::Listener;
 pub use self::lists::{HISTORY_STEP, ListKey, ListVersion};
 pub use self::memory::Memory;
 pub use self::parts::Parts;
 pub use self::read_entry::{Derived, ReadEntry};
-pub use self::redis::{Redis, RedisFacts, look_at_redis};
+pub use self::redis::{Redis, RedisFacts, SentinelFacts, look_at_redis};
 
 #[cfg(test)]
 use self::hub::Hub;
@@ -128,6 +128,16 @@ impl<'a, T: AsRef<[Change]> + ?Sized> From<&'a T> for Changes<'a> {
 /// waits for that long, from its begin on, before it answers. So all nodes must agree: it is no
 /// setting.
 pub const READ_LEASE: Duration = Duration::from_millis(5);
+
+/// The run of Redis that all nodes agree on, where several may be reached at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedRun {
+    pub id: String,
+    /// From when on no node reads another one.
+    pub written_from: Instant,
+    /// Until when no node reads another one, should they agree on one.
+    pub known_until: Instant,
+}
 
 /// Why an operation on the cache did not come off.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -367,11 +377,46 @@ impl Cache {
     }
 
     /// From here on the entries of this run may be read, and those of no other. To be told after the
-    /// epoch of its entries is known.
-    pub fn trust_run(&self, id: &str) {
+    /// epoch of its entries is known, with the time at which it was asked for.
+    pub fn trust_run(&self, id: &str, asked: Instant) {
         match self {
             Self::Memory(_) => {}
-            Self::Redis(redis) => redis.trust_run(id),
+            Self::Redis(redis) => redis.trust_run(id, asked),
+        }
+    }
+
+    /// Whether nodes may reach several runs of Redis at once, of which each takes itself for the
+    /// master: so it is with Sentinels.
+    #[must_use]
+    pub fn runs_overlap(&self) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            Self::Redis(redis) => redis.runs_overlap(),
+        }
+    }
+
+    /// What all nodes agree on, where runs may overlap. To be told before the epoch of its entries.
+    pub fn share_run(&self, run: SharedRun) {
+        match self {
+            Self::Memory(_) => {}
+            Self::Redis(redis) => redis.share_run(run),
+        }
+    }
+
+    /// Whether another run than this is connected that the Sentinels named before that time.
+    #[must_use]
+    pub fn is_behind(&self, id: &str, since: Instant) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            Self::Redis(redis) => redis.is_behind(id, since),
+        }
+    }
+
+    /// Asks the Sentinels again. Until they have answered, Redis is away.
+    pub fn ask_again(&self) {
+        match self {
+            Self::Memory(_) => {}
+            Self::Redis(redis) => redis.ask_again(),
         }
     }
 

@@ -202,6 +202,7 @@ async fn files_of_secrets_are_refused_when_they_leave_a_doubt() {
         ("HEADMARK_JWT_SECRET", "hush456789abcdef0123456789abcdef"),
         ("DATABASE_URL", "postgres://hush@127.0.0.1/hush"),
         ("REDIS_URL", "redis://:hush@127.0.0.1"),
+        ("REDIS_SENTINEL_PASSWORD", "hush"),
     ] {
         let (path, of_file) = (file(&world, "secret", value), format!("{name}_FILE"));
         let why = refusal(&args, &[(name, value), (&of_file, &path)]).await;
@@ -216,6 +217,21 @@ async fn files_of_secrets_are_refused_when_they_leave_a_doubt() {
     }
     let why = refusal(&args, &[("HEADMARK_SERVICE_KEYS_FILE", &file(&world, "secret", ",\n,"))]).await;
     assert!(why.contains("there is no key in the file"), "an open server would be a surprise: {why}");
+}
+
+#[tokio::test]
+async fn settings_of_redis_that_contradict_each_other_are_refused() {
+    let (database, url) = (("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none"), ("REDIS_URL", "redis://127.0.0.1:1"));
+    let name = ("REDIS_SENTINEL", "main");
+    for (env, says) in [
+        (vec![database, name], "REDIS_SENTINEL is set but REDIS_URL is not"),
+        (vec![database, url, name, ("REDIS_CLUSTER", "true")], "REDIS_SENTINEL and REDIS_CLUSTER are both set"),
+        (vec![database, url, ("REDIS_SENTINEL_PASSWORD", "hush")], "REDIS_SENTINEL is not set"),
+        (vec![database, ("REDIS_CLUSTER", "true")], "REDIS_CLUSTER is set but REDIS_URL is not"),
+    ] {
+        let why = refusal(&["--listen", "127.0.0.1:0"], &env).await;
+        assert!(why.contains(says) && !why.contains("hush"), "{why}");
+    }
 }
 
 /// What is in a data folder in use.

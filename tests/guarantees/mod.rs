@@ -4,7 +4,7 @@
 //! - An acknowledged write is kept and counts once: `commit`, `crash`, `disk_full`,
 //!   `failover`, `kill`, `nodes`, `open_files`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
-//!   `enrolment`, `lapse`, `shared_heads`, `stores`.
+//!   `enrolment`, `lapse`, `redis_cluster`, `sentinel`, `shared_heads`, `stores`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
 //!   `skew`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
@@ -12,7 +12,7 @@
 //! - Whoever has a push device, the last change of its numbers is told: `push`.
 //! - A replica is read for what may be a moment old, and never when it is older: `replicas`.
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
-//!   `migrations`, `statements`, `sqlite_rows`.
+//!   `migrations`, `statements`, `sqlite_rows`, `upgrade`.
 //! - After a restore nobody is shown what was lost: `restore`.
 //! - Statements keep to the partitions of their rows, and rows move to another number of them
 //!   whatever stops the command: `plans`, `partitions`.
@@ -45,10 +45,12 @@ mod open_files;
 mod partitions;
 mod plans;
 mod push;
+mod redis_cluster;
 mod relations;
 mod replicas;
 mod requests;
 mod restore;
+mod sentinel;
 mod shared_heads;
 mod skew;
 mod sqlite_rows;
@@ -56,4 +58,5 @@ mod statements;
 mod stores;
 mod storm;
 mod truth;
+mod upgrade;
 mod user_marks;

@@ -108,7 +108,7 @@ impl Scene {
     }
 }
 
-async fn cache_state(node: &Node) -> String {
+pub(super) async fn cache_state(node: &Node) -> String {
     let ready = node.client.get("/readyz").await;
     assert_eq!(ready.status, 200, "{}", ready.text);
     ready.body["cache"].as_str().unwrap().to_owned()

@@ -2,7 +2,7 @@
 //! pollers check that nothing they see is older.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::truth::{Summary, Truth, poll};
-use crate::support::{Client, Dice, Nodes};
+use crate::support::{Client, Dice, Nodes, eventually_within};
 
 const BADGES: [&str; 3] = ["follow", "like", "mention"];
 
@@ -48,6 +48,8 @@ pub struct Storm {
     pub pollers: usize,
     /// Whether every request must succeed at once; else those that may be repeated are.
     pub calm: bool,
+    /// Whether some polls carry the tag of what they saw last, and some of these wait.
+    pub tags: bool,
     ledger: Arc<Mutex<Ledger>>,
     keys: Arc<AtomicU64>,
 }
@@ -61,6 +63,7 @@ impl Storm {
             steps: 40,
             pollers: 4,
             calm: true,
+            tags: false,
             ledger: Arc::default(),
             keys: Arc::default(),
         }
@@ -106,6 +109,27 @@ impl Storm {
             polls += done.unwrap();
         }
         assert!(polls > 0, "somebody must have polled");
+    }
+
+    /// Lets it loose again and again until this is done.
+    pub async fn rage_during(&self, work: impl Future<Output = ()>) {
+        let over = AtomicBool::new(false);
+        let work = async {
+            work.await;
+            over.store(true, Ordering::Relaxed);
+        };
+        let rage = async {
+            while !over.load(Ordering::Relaxed) {
+                self.rage(std::future::pending()).await;
+            }
+        };
+        tokio::join!(work, rage);
+    }
+
+    /// Waits until so many more changes are acknowledged.
+    pub async fn more(&self, changes: i64, within_s: u64) {
+        let enough = self.acknowledged() + changes;
+        eventually_within(within_s, "writes are acknowledged", async || self.acknowledged() >= enough).await;
     }
 
     /// After it: rows, polls of every node and what was acknowledged agree.
@@ -207,6 +231,7 @@ impl Storm {
     /// Polls until told to stop; returns how many full answers it had.
     async fn watch(&self, mut dice: Dice, over: CancellationToken) -> usize {
         let (mut seen, mut polls) = (BTreeMap::<i64, i64>::new(), 0);
+        let mut tagged = BTreeMap::<i64, (String, Summary)>::new();
         while !over.is_cancelled() {
             let user = dice.pick(&self.users);
             let (revision, heads) = {
@@ -215,20 +240,7 @@ impl Storm {
                 (ledger.revisions.get(&user).copied().unwrap_or_default(), heads)
             };
             let client = self.nodes.any(&mut dice).await;
-            let reply = Client::try_send(client.request(reqwest::Method::GET, &format!("/v1/users/{user}/badges"))).await;
-            let body = match reply {
-                Ok(reply) => reply.ok(),
-                Err(error) => {
-                    assert!(!self.calm, "{error:?}");
-                    continue;
-                }
-            };
-            if body["degraded"] == true {
-                assert!(!self.calm, "{body}");
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                continue;
-            }
-            let summary = Summary::shown(&body);
+            let Some(summary) = self.poll(&mut dice, &client, user, &mut tagged).await else { continue };
             let newest = seen.entry(user).or_default();
             assert!(summary.revision >= *newest, "user {user} went back from {newest} to {summary:?}");
             assert!(summary.revision >= revision, "user {user} is at {revision}, acknowledged, but the poll shows {summary:?}");
@@ -239,5 +251,36 @@ impl Storm {
             polls += 1;
         }
         polls
+    }
+
+    /// Polls once; None where nothing that counts was answered.
+    async fn poll(&self, dice: &mut Dice, client: &Client, user: i64, tagged: &mut BTreeMap<i64, (String, Summary)>) -> Option<Summary> {
+        let with_tag = tagged.get(&user).filter(|_| self.tags && dice.roll(3) > 0).cloned();
+        let waits = if with_tag.is_some() && dice.roll(2) > 0 { "?wait=1" } else { "" };
+        let mut request = client.request(reqwest::Method::GET, &format!("/v1/users/{user}/badges{waits}"));
+        if let Some((tag, _)) = &with_tag {
+            request = request.header("if-none-match", tag);
+        }
+        let reply = match Client::try_send(request).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                assert!(!self.calm, "{error:?}");
+                return None;
+            }
+        };
+        if reply.body["degraded"] == true {
+            assert!(!self.calm, "{}", reply.text);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            return None;
+        }
+        if let Some((_, unchanged)) = with_tag
+            && reply.status == 304
+        {
+            return Some(unchanged);
+        }
+        let tag = reply.header("etag").to_owned();
+        let summary = Summary::shown(&reply.ok());
+        tagged.insert(user, (tag, summary.clone()));
+        Some(summary)
     }
 }

@@ -12,6 +12,8 @@ mod postgres;
 mod process;
 mod proxy;
 mod redis;
+mod redis_cluster;
+mod sentinels;
 pub mod wire;
 mod world;
 
@@ -24,6 +26,8 @@ pub use notification_list::{NotificationList, ShownEntry};
 pub use postgres::{PostgresServer, Recovery};
 pub use process::{Process, refusal, run, run_with_input, start};
 pub use proxy::{Proxy, Trap, upstream_and_account};
+pub use redis_cluster::RedisCluster;
+pub use sentinels::{MASTER, Sentinels};
 pub use world::{CREDENTIALS, JWT_SECRET, Node, Tier, World, engine};
 
 /// Runs each case on both tiers: `both_tiers! { async fn name(world: World) { … } }` becomes

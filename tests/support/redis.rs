@@ -6,19 +6,30 @@ use std::time::Duration;
 
 use deadpool_redis::redis::aio::MultiplexedConnection;
 
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 /// A `redis-server` on a free port, without persistence. Killed when dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     port: u16,
     dir: std::path::PathBuf,
+    more: Vec<String>,
     child: Option<Child>,
 }
 
 impl RedisServer {
     /// Starts one in this folder.
     pub async fn start(dir: &Path) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = Self { port, dir: dir.to_owned(), child: None };
+        Self::start_with(dir, &[]).await
+    }
+
+    /// The same with further arguments.
+    pub async fn start_with(dir: &Path, more: &[&str]) -> Self {
+        let more = more.iter().map(ToString::to_string).collect();
+        let mut server = Self { port: free_port(), dir: dir.to_owned(), more, child: None };
         server.restart().await;
         server
     }
@@ -40,6 +51,10 @@ impl RedisServer {
         self.ask(&["REPLICAOF", "NO", "ONE"]).await;
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
@@ -49,6 +64,7 @@ impl RedisServer {
         let child = Command::new("redis-server")
             .args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", "", "--appendonly", "no", "--dir"])
             .arg(&self.dir)
+            .args(&self.more)
             .stdout(Stdio::null())
             .spawn()
             .expect("these tests start redis-server; install it");

@@ -30,7 +30,7 @@ pub async fn examine(config: &Config, backups: Option<&Backups>, service: Option
     told(backups.map(|backups| backups.examine(Clock::System.now())).into_iter().collect());
     told(database(config).await);
     if let Some(redis) = config.cache.redis() {
-        told(stores::of_redis(crate::cache::look_at_redis(&redis).await.map_err(|error| error.to_string()), redis.cluster));
+        told(stores::of_redis(crate::cache::look_at_redis(&redis).await.map_err(|error| error.to_string()), &redis));
     }
     if let Some(service) = service {
         told(service.examine().await);

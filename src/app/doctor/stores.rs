@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use crate::app::config::Config;
-use crate::cache::RedisFacts;
+use crate::cache::{RedisConfig, RedisFacts, SentinelFacts};
 use crate::db::DbFacts;
 
 /// How far the clocks of a node and of the database may be apart. Times of messages come from nodes,
@@ -107,9 +107,13 @@ fn clock(now_ms: i64, before_ms: i64, after_ms: i64) -> Finding {
 }
 
 /// Judges Redis.
-pub(super) fn of_redis(looked: Result<RedisFacts, String>, as_cluster: bool) -> Vec<Finding> {
+pub(super) fn of_redis(looked: Result<RedisFacts, String>, redis: &RedisConfig) -> Vec<Finding> {
     let facts = match looked {
         Ok(facts) => facts,
+        Err(why) if redis.sentinel.is_some() => {
+            let fix = "check REDIS_SENTINEL, and that REDIS_URL lists the Sentinels (port 26379) with the master's password; without Redis polls read the database";
+            return vec![Finding::failure("redis", format!("cannot use it: {why}"), fix)];
+        }
         Err(why) => {
             let fix = "check REDIS_URL, the server's address, its password and its firewall; without Redis polls read the database";
             return vec![Finding::failure("redis", format!("cannot use it: {why}"), fix)];
@@ -123,7 +127,7 @@ pub(super) fn of_redis(looked: Result<RedisFacts, String>, as_cluster: bool) -> 
             "name the master in REDIS_URL; a replica takes none, nor does a full Redis",
         ));
     }
-    match (facts.is("cluster_enabled", "1"), as_cluster) {
+    match (facts.is("cluster_enabled", "1"), redis.cluster) {
         (true, false) => {
             findings.push(Finding::failure("redis", "it is a node of a cluster", "set REDIS_CLUSTER=true on all nodes"));
         }
@@ -132,10 +136,40 @@ pub(super) fn of_redis(looked: Result<RedisFacts, String>, as_cluster: bool) -> 
         }
         _ => {}
     }
+    findings.extend(sentinels(&facts.sentinels));
     findings.push(eviction(&facts));
     if facts.is("aof_enabled", "1") {
         let fix = "config set appendonly no (unless others use this Redis)";
         findings.push(Finding::warning("redis", "it writes an append-only file, which a cache does not need", fix));
+    }
+    findings
+}
+
+/// Judges the Sentinels, if there are any.
+fn sentinels(all: &[SentinelFacts]) -> Vec<Finding> {
+    let silent = all.iter().filter_map(|sentinel| sentinel.named.as_ref().err().map(|why| (&sentinel.address, why)));
+    let mut findings: Vec<_> = silent
+        .map(|(address, why)| {
+            let fix = "see to it that it runs and watches the master; a failover needs most of the Sentinels";
+            Finding::warning("redis", format!("the Sentinel at {address} names no master: {why}"), fix)
+        })
+        .collect();
+    let mut named: Vec<_> = all.iter().filter_map(|sentinel| sentinel.named.as_ref().ok()).collect();
+    named.sort_unstable();
+    named.dedup();
+    if let [master] = named.as_slice() {
+        findings.push(Finding::ok("redis", format!("the Sentinels name {master} as the master")));
+    } else if !named.is_empty() {
+        let named = named.into_iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
+        findings.push(Finding::warning(
+            "redis",
+            format!("the Sentinels disagree: {named}"),
+            "wait for the end of a failover, and look at their logs",
+        ));
+    }
+    if let [_] = all {
+        let what = "REDIS_URL lists one Sentinel, without which no node finds the master";
+        findings.push(Finding::warning("redis", what, "list all of them, separated by commas"));
     }
     findings
 }
@@ -229,17 +263,36 @@ mod tests {
 
     #[test]
     fn redis_is_to_be_a_bounded_cache_that_takes_writes() {
-        let judged = |facts: RedisFacts| worst(&of_redis(Ok(facts), false));
+        let single = RedisConfig::new("redis://127.0.0.1".to_owned().into());
+        let cluster = RedisConfig { cluster: true, ..single.clone() };
+        let judged = |facts: RedisFacts| worst(&of_redis(Ok(facts), &single));
         assert_eq!(judged(redis(&[])), State::Ok);
         assert_eq!(judged(redis(&[("maxmemory_policy", "noeviction")])), State::Ok);
         assert_eq!(judged(redis(&[("redis_version", "6.2.0")])), State::Failure);
         assert_eq!(judged(RedisFacts { takes_writes: false, ..redis(&[]) }), State::Failure);
         assert_eq!(judged(redis(&[("cluster_enabled", "1")])), State::Failure);
-        assert_eq!(worst(&of_redis(Ok(redis(&[])), true)), State::Failure);
-        assert_eq!(worst(&of_redis(Ok(redis(&[("cluster_enabled", "1")])), true)), State::Ok);
+        assert_eq!(worst(&of_redis(Ok(redis(&[])), &cluster)), State::Failure);
+        assert_eq!(worst(&of_redis(Ok(redis(&[("cluster_enabled", "1")])), &cluster)), State::Ok);
         for (name, value) in [("maxmemory", "0"), ("maxmemory_policy", "allkeys-lru"), ("used_memory", "950"), ("aof_enabled", "1")] {
             assert_eq!(judged(redis(&[(name, value)])), State::Warning, "{name}");
         }
-        assert_eq!(worst(&of_redis(Err("refused".to_owned()), false)), State::Failure);
+        assert_eq!(worst(&of_redis(Err("refused".to_owned()), &single)), State::Failure);
+    }
+
+    #[test]
+    fn sentinels_are_to_agree_and_to_be_several() {
+        let facts = |at: u16, named: Result<&str, &str>| SentinelFacts {
+            address: format!("10.0.0.{at}:26379"),
+            named: named.map(str::to_owned).map_err(str::to_owned),
+        };
+        let (one, other) = (Ok("10.0.0.1:6379"), Ok("10.0.0.2:6379"));
+        assert!(sentinels(&[]).is_empty());
+        assert_eq!(worst(&sentinels(&[facts(1, one), facts(2, one)])), State::Ok);
+        for doubtful in [vec![facts(1, one)], vec![facts(1, one), facts(2, other)], vec![facts(1, one), facts(2, Err("no answer"))]] {
+            assert_eq!(worst(&sentinels(&doubtful)), State::Warning, "{doubtful:?}");
+        }
+        let sentinel = Some(crate::cache::SentinelConfig { master: "main".to_owned(), username: None, password: None });
+        let redis = RedisConfig { sentinel, ..RedisConfig::new("redis://127.0.0.1".to_owned().into()) };
+        assert!(of_redis(Err("refused".to_owned()), &redis)[0].fix.as_ref().unwrap().contains("REDIS_SENTINEL"));
     }
 }

@@ -58,7 +58,7 @@ impl Redis {
         let mut facts = Vec::with_capacity(asked.len());
         for chunk in asked.chunks(COMMANDS_PER_PIPELINE) {
             let commands = chunk.iter().map(|one| shared.hmget(one)).collect();
-            for result in shared.send(shared.scripts_wire(), commands, deadline).await? {
+            for result in shared.send(shared.scripts_wire()?, commands, deadline).await? {
                 let reply = result.map_err(|error| away(&error))?;
                 facts.push(told(&reply, epoch).ok_or_else(unexpected_reply)?);
             }

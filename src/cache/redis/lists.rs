@@ -33,7 +33,7 @@ impl Redis {
         let shared = &self.shared;
         let mut get = cmd("GET");
         get.arg(shared.list_key(user, list));
-        let value = shared.send(shared.scripts_wire(), vec![get], shared.deadline()).await?.pop().ok_or_else(unexpected_reply)?;
+        let value = shared.send(shared.scripts_wire()?, vec![get], shared.deadline()).await?.pop().ok_or_else(unexpected_reply)?;
         match value.map_err(|error| away(&error))? {
             Value::BulkString(bytes) => Ok(decode(&bytes)),
             _ => Ok(None),
@@ -51,7 +51,7 @@ impl Redis {
         let mut set = cmd("SET");
         let value = [version.history.to_be_bytes().as_slice(), &version.revision.to_be_bytes(), content].concat();
         set.arg(shared.list_key(user, list)).arg(value).arg("PX").arg(shared.ttl_ms());
-        for result in shared.send(shared.scripts_wire(), vec![set], shared.deadline()).await? {
+        for result in shared.send(shared.scripts_wire()?, vec![set], shared.deadline()).await? {
             result.map_err(|error| away(&error))?;
         }
         Ok(())
@@ -69,7 +69,7 @@ impl Redis {
             remove
         };
         let commands = ids.chunks(COMMANDS_PER_PIPELINE).map(remove).collect();
-        for result in shared.send(shared.scripts_wire(), commands, shared.deadline()).await? {
+        for result in shared.send(shared.scripts_wire()?, commands, shared.deadline()).await? {
             result.map_err(|error| away(&error))?;
         }
         Ok(())
@@ -80,7 +80,7 @@ impl Redis {
         let deadline = shared.deadline();
         for chunk in entries.chunks(COMMANDS_PER_PIPELINE) {
             let commands = chunk.iter().map(|(id, entry)| add(stream, *id, entry)).collect();
-            for result in shared.send(shared.scripts_wire(), commands, deadline).await? {
+            for result in shared.send(shared.scripts_wire()?, commands, deadline).await? {
                 match result {
                     Err(error) if !error.to_string().contains(NOT_ABOVE) => return Err(away(&error)),
                     _ => {}
@@ -89,7 +89,7 @@ impl Redis {
         }
         let mut expire = cmd("PEXPIRE");
         expire.arg(&stream.key).arg(u64::try_from(stream.ttl.as_millis()).unwrap_or(u64::MAX));
-        for result in shared.send(shared.scripts_wire(), vec![expire], deadline).await? {
+        for result in shared.send(shared.scripts_wire()?, vec![expire], deadline).await? {
             result.map_err(|error| away(&error))?;
         }
         Ok(())

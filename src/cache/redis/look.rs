@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use deadpool_redis::redis::aio::MultiplexedConnection;
 use deadpool_redis::redis::{AsyncConnectionConfig, Client, RedisError, cmd};
 
+use super::sentinel::{SentinelFacts, roll_call};
 use super::wire::{away, one_node};
 use crate::cache::{CacheError, RedisConfig};
 
@@ -17,6 +18,8 @@ pub struct RedisFacts {
     /// How long it took to answer a `PING`.
     pub answer: Duration,
     pub takes_writes: bool,
+    /// What the Sentinels say, if there are any.
+    pub sentinels: Vec<SentinelFacts>,
 }
 
 impl RedisFacts {
@@ -36,7 +39,7 @@ pub async fn look_at_redis(redis: &RedisConfig) -> Result<RedisFacts, CacheError
 }
 
 async fn look(redis: &RedisConfig) -> Result<RedisFacts, RedisError> {
-    let client = Client::open(one_node(redis)?)?;
+    let client = Client::open(one_node(redis).await?)?;
     let config = AsyncConnectionConfig::new().set_connection_timeout(Some(redis.timeout)).set_response_timeout(Some(redis.timeout));
     let mut conn: MultiplexedConnection = client.get_multiplexed_async_connection_with_config(&config).await?;
     let asked = Instant::now();
@@ -52,5 +55,9 @@ async fn look(redis: &RedisConfig) -> Result<RedisFacts, RedisError> {
         let key = format!("headmark-doctor:{}", std::process::id());
         cmd("SET").arg(key).arg(1).arg("EX").arg(1).query_async::<()>(&mut conn).await.is_ok()
     };
-    Ok(RedisFacts { info, answer, takes_writes })
+    let sentinels = match &redis.sentinel {
+        Some(sentinel) => roll_call(redis, sentinel).await?,
+        None => Vec::new(),
+    };
+    Ok(RedisFacts { info, answer, takes_writes, sentinels })
 }

@@ -2,11 +2,12 @@
 //!
 //! `reads.rs` is the connection for polls with its lease, `tracking.rs` hears what changes,
 //! `copies.rs` holds what was read, `lists.rs` and `facts.rs` hold what is kept beside the entries,
-//! `wire.rs` connects and sends, `shared.rs` is what all of them share, `breaker.rs` fails fast while
+//! `wire.rs` connects and sends, `sentinel.rs` asks Sentinels where to, `shared.rs` is what all of them share, `breaker.rs` fails fast while
 //! Redis is away and `probe.rs` looks for its return, `scripts.rs` builds the calls and reads the
 //! replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a field in `Scripts`, a method here,
 //! the same in `entry.rs`, and a step in the test that compares the two.
 
+mod address;
 mod breaker;
 mod copies;
 mod facts;
@@ -17,15 +18,18 @@ mod probe;
 mod reads;
 mod run;
 mod scripts;
+mod sentinel;
 mod shared;
 mod tracking;
 mod wakes;
 mod wire;
 
 pub use self::look::{RedisFacts, look_at_redis};
+pub use self::sentinel::SentinelFacts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use deadpool_redis::redis::cmd;
@@ -38,15 +42,21 @@ use self::reads::{Connection, Reads};
 use self::run::TrustedRun;
 use self::scripts::{Applied, Outcome, Scripts, is_yes, read_applied, read_hash, read_lookup};
 use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
-use self::wire::{Wire, away};
+use self::wire::{Connected, away};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, CacheError, Changes, Derived, Entry, FillToken, Lookup, READ_LEASE, ReadEntry, RedisConfig, Writer, Written};
+use super::{
+    CacheConfig, CacheError, Changes, Derived, Entry, FillToken, Lookup, READ_LEASE, ReadEntry, RedisConfig, SharedRun, Writer, Written,
+};
 use crate::base::ids::UserId;
 
 /// How long the key lives with which a node tries whether Redis takes writes.
 const PROBE_TTL_MS: u64 = 10_000;
+
+/// How long a cluster is read after its masters were asked who they are. No replica takes over so
+/// soon after its master has gone, where `cluster-node-timeout` is no less.
+const CLUSTER_LOOK: Duration = Duration::from_millis(2500);
 
 /// The cache in Redis.
 pub struct Redis {
@@ -64,21 +74,21 @@ impl Redis {
     /// restart in the middle of an outage must not make it a larger one.
     pub(super) async fn connect(config: CacheConfig, redis: RedisConfig) -> Result<Self, CacheError> {
         let scripts = Scripts::new(&config);
-        let (wire, breaker, meters) = (wire::connect(&redis, &scripts).await, Breaker::default(), Meters::new());
-        let wire = match wire {
-            Ok(wire) => wire,
+        let (connected, breaker, meters) = (wire::connect(&redis, &scripts).await, Breaker::default(), Meters::new());
+        let connected = match connected {
+            Ok(connected) => connected,
             Err(error) if wire::may_come_back(&error) => {
                 tracing::warn!(%error, "Redis is away: starting without it, polls go to the database");
                 breaker.open();
-                Wire::None
+                Connected::to_nothing()
             }
             Err(error) => return Err(away(&error)),
         };
         meters.breaker(breaker.check().is_err());
         let (nonces, reads) = (Nonces::new(), Arc::new(Reads::new(Copies::new(config.capacity_bytes))));
-        let wire = ArcSwap::from_pointee(wire);
+        let connected = ArcSwap::from_pointee(connected);
         let (node, run) = (nonces.next(), TrustedRun::default());
-        let shared = Arc::new(Shared { config, redis, wire, node, breaker, run, scripts, meters });
+        let shared = Arc::new(Shared { config, redis, connected, node, breaker, run, scripts, meters });
         let hub = Hub::new(true);
         let probe = tokio::spawn(probe::run(Arc::clone(&shared), Arc::clone(&reads)));
         let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&reads), Arc::clone(&hub)));
@@ -119,8 +129,8 @@ impl Redis {
     pub(super) async fn wake(&self, user: UserId) {
         let mut publish = cmd("PUBLISH");
         publish.arg(self.shared.wake_channel(user)).arg("");
-        let sent = self.shared.send(self.shared.scripts_wire(), vec![publish], self.shared.deadline()).await;
-        if let Err(error) = sent {
+        let sent = async { self.shared.send(self.shared.scripts_wire()?, vec![publish], self.shared.deadline()).await };
+        if let Err(error) = sent.await {
             // Whoever waits looks again by itself.
             tracing::debug!(%error, %user, "could not wake the polls of a user");
             self.hub.wake([user]);
@@ -313,11 +323,13 @@ impl Redis {
     pub(super) async fn run_id(&self) -> Result<String, CacheError> {
         let shared = &self.shared;
         shared.breaker.check()?;
-        let asked = tokio::time::timeout_at(shared.deadline(), shared.scripts_wire().server_info()).await;
+        let asked = tokio::time::timeout_at(shared.deadline(), shared.any_wire().server_info()).await;
         let texts = match asked {
             Ok(Ok(texts)) => texts,
             Ok(Err(error)) => {
-                if wire::is_outage(&error) {
+                if shared.ends(&error) {
+                    shared.open(&error.to_string());
+                } else if wire::is_outage(&error) {
                     shared.failed(&error.to_string());
                 }
                 return Err(away(&error));
@@ -332,7 +344,7 @@ impl Redis {
         // could begin.
         let mut write = cmd("SET");
         write.arg(format!("{}probe", shared.config.prefix)).arg(1).arg("PX").arg(PROBE_TTL_MS);
-        for written in shared.send(shared.scripts_wire(), vec![write], shared.deadline()).await? {
+        for written in shared.send(shared.any_wire(), vec![write], shared.deadline()).await? {
             written.map_err(|error| away(&error))?;
         }
         wire::run_of(&texts).ok_or_else(unexpected_reply)
@@ -342,10 +354,30 @@ impl Redis {
         self.shared.run.is_trusted(id)
     }
 
-    pub(super) fn trust_run(&self, id: &str) {
-        if self.shared.run.trust(id) {
+    pub(super) fn trust_run(&self, id: &str, asked: Instant) {
+        let read_until = self.shared.redis.cluster.then(|| asked + CLUSTER_LOOK);
+        if self.shared.run.trust(id, read_until) {
             self.reads.disconnect();
         }
+    }
+
+    pub(super) fn runs_overlap(&self) -> bool {
+        self.shared.redis.sentinel.is_some()
+    }
+
+    pub(super) fn share_run(&self, run: SharedRun) {
+        if self.shared.run.share(run) {
+            self.reads.disconnect();
+        }
+    }
+
+    pub(super) fn is_behind(&self, id: &str, since: Instant) -> bool {
+        let connected = self.shared.connected.load();
+        connected.asked < since && connected.run.as_ref().is_some_and(|run| run != id)
+    }
+
+    pub(super) fn ask_again(&self) {
+        self.shared.open("the Sentinels are asked again");
     }
 }
 

@@ -18,8 +18,8 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>) {
         loop {
             tokio::time::sleep(PROBE_EVERY).await;
             match wire::connect(&shared.redis, &shared.scripts).await {
-                Ok(wire) => {
-                    shared.wire.store(Arc::new(wire));
+                Ok(connected) => {
+                    shared.connected.store(Arc::new(connected));
                     reads.disconnect();
                     break;
                 }

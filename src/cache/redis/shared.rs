@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::breaker::Breaker;
 use super::run::TrustedRun;
 use super::scripts::{Form, Scripts};
-use super::wire::{self, Wire, away};
+use super::wire::{self, Connected, Wire, away};
 use crate::base::ids::UserId;
 use crate::cache::meters::Meters;
 use crate::cache::{CacheConfig, CacheError, RedisConfig};
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) redis: RedisConfig,
     /// Scripts have their own connection, so that a big batch of writes does not stand in front of
     /// the polls.
-    pub(super) wire: ArcSwap<Wire>,
+    pub(super) connected: ArcSwap<Connected>,
     /// Tells this node from others.
     pub(super) node: u64,
     pub(super) breaker: Breaker,
@@ -81,8 +81,23 @@ impl Shared {
         format!("{}wake:{{u:{user}}}", self.config.prefix)
     }
 
-    pub(super) fn scripts_wire(&self) -> Wire {
-        Wire::clone(&self.wire.load())
+    /// The connection for scripts, to whatever run it leads.
+    pub(super) fn any_wire(&self) -> Wire {
+        self.connected.load().wire.clone()
+    }
+
+    /// The same for what readers ask.
+    pub(super) fn scripts_wire(&self) -> Result<Wire, CacheError> {
+        let connected = self.connected.load();
+        connected.run.as_deref().map_or(Ok(()), |run| self.run.check_read(run))?;
+        Ok(connected.wire.clone())
+    }
+
+    /// The same for writers, who must know that no reader reads another run.
+    fn writers_wire(&self) -> Result<Wire, CacheError> {
+        let connected = self.connected.load();
+        connected.run.as_deref().map_or(Ok(()), |run| self.run.check_write(run, Instant::now()))?;
+        Ok(connected.wire.clone())
     }
 
     /// Sends, bounded by the deadline, and tells the breaker how it went. As many results as
@@ -98,7 +113,9 @@ impl Shared {
         let begun = Instant::now();
         match tokio::time::timeout_at(deadline, wire.send(commands)).await {
             Ok(results) => {
-                match results.iter().find_map(|result| result.as_ref().err().filter(|error| wire::is_outage(error))) {
+                let mut errors = results.iter().filter_map(|result| result.as_ref().err());
+                match errors.find(|error| wire::is_outage(error) || self.ends(error)) {
+                    Some(error) if self.ends(error) => self.open(&error.to_string()),
                     Some(error) => self.failed(&error.to_string()),
                     None => self.breaker.succeeded(),
                 }
@@ -117,6 +134,20 @@ impl Shared {
 
     pub(super) fn failed(&self, reason: &str) {
         if self.breaker.failed() {
+            self.meters.breaker(true);
+            tracing::warn!(reason, "Redis is away: the breaker opens");
+        }
+    }
+
+    /// Whether the Sentinels have to be asked again after this error: the connection is closed, or what
+    /// is at its other end is no master any more.
+    pub(super) fn ends(&self, error: &RedisError) -> bool {
+        self.redis.sentinel.is_some() && (error.is_unrecoverable_error() || wire::is_demoted(error))
+    }
+
+    /// Opens the breaker, whose probe makes new connections.
+    pub(super) fn open(&self, reason: &str) {
+        if self.breaker.open() {
             self.meters.breaker(true);
             tracing::warn!(reason, "Redis is away: the breaker opens");
         }
@@ -144,9 +175,13 @@ impl Shared {
                 Limit::Until(deadline) => deadline,
                 Limit::EachTurn => self.deadline().min(lease_ends),
             };
+            let wire = match limit {
+                Limit::Until(_) => self.scripts_wire()?,
+                Limit::EachTurn => self.writers_wire()?,
+            };
             let commands = chunk.iter().map(|item| call(item, Form::Hash)).collect();
-            let mut results = self.send(self.scripts_wire(), commands, deadline).await?;
-            self.repeat_unknown(chunk, &mut results, deadline, &call).await?;
+            let mut results = self.send(wire.clone(), commands, deadline).await?;
+            self.repeat_unknown(wire, chunk, &mut results, deadline, &call).await?;
             for result in results {
                 match result {
                     Ok(value) => values.push(value),
@@ -161,6 +196,7 @@ impl Shared {
     /// again with the script itself.
     async fn repeat_unknown<T>(
         &self,
+        wire: Wire,
         items: &[T],
         results: &mut [Result<Value, RedisError>],
         deadline: Instant,
@@ -171,7 +207,7 @@ impl Shared {
             return Ok(());
         }
         let commands = again.iter().map(|(item, _)| call(item, Form::Text)).collect();
-        let repeated = self.send(self.scripts_wire(), commands, deadline).await?;
+        let repeated = self.send(wire, commands, deadline).await?;
         for ((_, result), new) in again.into_iter().zip(repeated) {
             *result = new;
         }

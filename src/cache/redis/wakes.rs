@@ -29,7 +29,9 @@ const PING_EVERY: Duration = Duration::from_secs(5);
 /// Keeps the subscription, until aborted.
 pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>, hub: Arc<Hub>) {
     let mut pause = RECONNECT_PAUSE;
+    let mut changes = shared.run.changes();
     loop {
+        changes.mark_unchanged();
         match wire::subscriber(&shared.redis).await {
             Ok(pubsub) => {
                 pause = RECONNECT_PAUSE;
@@ -37,6 +39,7 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>, hub: Arc<Hub>) {
                 let Err(error) = tokio::select! {
                     error = hear(&shared, &reads, &hub, stream) => error,
                     error = subscribe(&shared, &reads, &hub, sink) => error,
+                    _ = changes.changed() => Err(CacheError::Away("another run of Redis is the master".to_owned())),
                 };
                 tracing::warn!(%error, "the subscription was lost; connecting again");
                 hub.unsettle();

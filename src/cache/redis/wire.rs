@@ -10,13 +10,14 @@ use deadpool_redis::redis::cluster_async::ClusterConnection;
 use deadpool_redis::redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
 use deadpool_redis::redis::io::tcp::TcpSettings;
 use deadpool_redis::redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError,
-    ServerErrorKind, Value, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, Pipeline, ProtocolVersion, RedisError, ServerErrorKind, Value, cmd,
 };
 use futures_util::stream::{self, StreamExt};
-use secrecy::ExposeSecret;
+use tokio::time::Instant;
 
+use super::address::nodes;
 use super::scripts::Scripts;
+use super::sentinel::{check_master, master};
 use crate::cache::{CacheError, RedisConfig};
 
 /// Commands under way at once where each has to go on its own.
@@ -92,7 +93,8 @@ impl Wire {
             match self {
                 Self::Single(connection) => script.load_async(connection).await?,
                 Self::Cluster(connection) => script.load_async(connection).await?,
-                Self::Once(_) | Self::None => return Err(not_connected()),
+                Self::Once(connection) => script.load_async(connection).await?,
+                Self::None => return Err(not_connected()),
             };
         }
         Ok(())
@@ -146,19 +148,35 @@ pub(super) fn is_outage(error: &RedisError) -> bool {
     }
 }
 
-/// The addresses in the setting.
-fn nodes(redis: &RedisConfig) -> Result<Vec<ConnectionInfo>, RedisError> {
-    let without_delay = |info: ConnectionInfo| info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-    redis.url.expose_secret().split(',').map(|url| url.trim().into_connection_info().map(without_delay)).collect()
+/// Whether a master is none any more, which it says itself.
+pub(super) fn is_demoted(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+}
+
+/// The connection for scripts.
+pub(super) struct Connected {
+    pub(super) wire: Wire,
+    /// When its address was asked for.
+    pub(super) asked: Instant,
+    /// The run at its other end, where that stays the same as long as the connection.
+    pub(super) run: Option<String>,
+}
+
+impl Connected {
+    pub(super) fn to_nothing() -> Self {
+        Self { wire: Wire::None, asked: Instant::now(), run: None }
+    }
 }
 
 /// Makes the connection for scripts, and loads them.
-pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Wire, RedisError> {
+pub(super) async fn connect(redis: &RedisConfig, scripts: &Scripts) -> Result<Connected, RedisError> {
     let limit = redis.timeout.saturating_mul(CONNECT_TIMEOUTS);
     let connect = async {
+        let asked = Instant::now();
         let mut wire = connect_one(redis).await?;
         wire.load(scripts).await?;
-        Ok(wire)
+        let run = if redis.sentinel.is_some() { run_of(&wire.clone().server_info().await?) } else { None };
+        Ok(Connected { wire, asked, run })
     };
     match tokio::time::timeout(limit, connect).await {
         Ok(outcome) => outcome,
@@ -183,15 +201,9 @@ pub(super) async fn connect_reads(redis: &RedisConfig, told: impl AsyncPushSende
 }
 
 async fn connect_tracking(redis: &RedisConfig, told: impl AsyncPushSender) -> Result<Wire, RedisError> {
-    let node = one_node(redis)?;
+    let node = one_node(redis).await?;
     let settings = node.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(redis.timeout))
-        .set_response_timeout(Some(redis.timeout))
-        .set_pipeline_buffer_size(CONNECTION_BUFFER)
-        .set_push_sender(told);
-    let client = Client::open(node.set_redis_settings(settings))?;
-    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    let mut connection = connect_once(redis, node.set_redis_settings(settings), |config| config.set_push_sender(told)).await?;
     let mut track = cmd("CLIENT");
     track.arg("TRACKING").arg("ON");
     connection.req_packed_command(&track).await.and_then(server_error)?;
@@ -212,10 +224,30 @@ pub(super) fn may_come_back(error: &RedisError) -> bool {
     is_outage(error) && !matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::Client | ErrorKind::Parse)
 }
 
-/// The one address of a Redis that is no cluster.
-pub(super) fn one_node(redis: &RedisConfig) -> Result<ConnectionInfo, RedisError> {
-    let several = |_| RedisError::from((ErrorKind::InvalidClientConfig, "several addresses are for a cluster"));
+/// The one address of a Redis that is no cluster: the master's, if there are Sentinels to ask.
+pub(super) async fn one_node(redis: &RedisConfig) -> Result<ConnectionInfo, RedisError> {
+    if let Some(sentinel) = &redis.sentinel {
+        return master(redis, sentinel).await;
+    }
+    let several = |_| RedisError::from((ErrorKind::InvalidClientConfig, "several addresses are for a cluster, or for Sentinels"));
     <[ConnectionInfo; 1]>::try_from(nodes(redis)?).map(|[node]| node).map_err(several)
+}
+
+/// A connection that is not made again by itself; to a master, where Sentinels named it.
+async fn connect_once(
+    redis: &RedisConfig,
+    node: ConnectionInfo,
+    more: impl FnOnce(AsyncConnectionConfig) -> AsyncConnectionConfig,
+) -> Result<MultiplexedConnection, RedisError> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(redis.timeout))
+        .set_response_timeout(Some(redis.timeout))
+        .set_pipeline_buffer_size(CONNECTION_BUFFER);
+    let mut connection = Client::open(node)?.get_multiplexed_async_connection_with_config(&more(config)).await?;
+    if redis.sentinel.is_some() {
+        check_master(&mut connection).await?;
+    }
+    Ok(connection)
 }
 
 async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
@@ -228,6 +260,11 @@ async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
             .build()?;
         return client.get_async_connection().await.map(Wire::Cluster);
     }
+    let node = one_node(redis).await?;
+    if redis.sentinel.is_some() {
+        // Made again by itself it would come back to a master that is none any more.
+        return connect_once(redis, node, |config| config).await.map(Wire::Once);
+    }
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(redis.timeout))
         .set_response_timeout(Some(redis.timeout))
@@ -235,14 +272,21 @@ async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
         .set_min_delay(RECONNECT_PAUSE)
         .set_max_delay(RECONNECT_PAUSE)
         .set_pipeline_buffer_size(CONNECTION_BUFFER);
-    ConnectionManager::new_with_config(Client::open(one_node(redis)?)?, config).await.map(Wire::Single)
+    ConnectionManager::new_with_config(Client::open(node)?, config).await.map(Wire::Single)
 }
 
 /// A connection for subscriptions, to the first node that answers: a cluster passes what is
-/// published on to all of its nodes.
+/// published on to all of its nodes. So does a master to its replicas.
 pub(super) async fn subscriber(redis: &RedisConfig) -> Result<PubSub, CacheError> {
     let mut failure = CacheError::Away("no address".to_owned());
-    for node in nodes(redis).map_err(|error| away(&error))? {
+    let addresses = match &redis.sentinel {
+        Some(sentinel) => match tokio::time::timeout(redis.timeout.saturating_mul(CONNECT_TIMEOUTS), master(redis, sentinel)).await {
+            Ok(master) => master.map(|node| vec![node]),
+            Err(_) => Err(RedisError::from((ErrorKind::Io, "no Sentinel answers in time"))),
+        },
+        None => nodes(redis),
+    };
+    for node in addresses.map_err(|error| away(&error))? {
         let client = Client::open(node).map_err(|error| away(&error))?;
         match tokio::time::timeout(redis.timeout, client.get_async_pubsub()).await {
             Ok(Ok(pubsub)) => return Ok(pubsub),

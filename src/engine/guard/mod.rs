@@ -9,8 +9,9 @@
 //! past the cache for as long as the bypass holds; it is prolonged ahead of time while the cache
 //! stays away. Once the cache is back and no bypassing commit is under way, `bypass.rs` ends it.
 //! Another run of Redis (a restart, a failover) raises the epoch too, and until then nothing is read
-//! from it. After a lost connection to the database its history is looked at: that of a replica which
-//! took over is another one ([`epoch`]).
+//! from it. Where several runs may be reached at once, all nodes keep to one (`runs.rs`). After a
+//! lost connection to the database its history is looked at: that of a replica which took over is
+//! another one ([`epoch`]).
 //!
 //! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis
 //! and shared by nodes with it, keeps others out. Should the connection that holds it be lost, a
@@ -20,6 +21,8 @@
 
 mod bypass;
 mod bypassing;
+mod runs;
+mod seen_run;
 mod store;
 
 use std::sync::Arc;
@@ -33,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::bypass::{Bypass, ms};
 pub use self::bypassing::BypassingCommit;
+use self::seen_run::SeenRun;
 pub use self::store::statements;
 
 use crate::cache::Cache;
@@ -91,6 +95,7 @@ pub struct Guard {
     /// See [`Lock`].
     lock: AtomicU8,
     lock_conn: Mutex<Option<Conn>>,
+    seen_run: SeenRun,
 }
 
 /// The state of the node lock.
@@ -122,6 +127,7 @@ impl Guard {
             entering: Mutex::new(()),
             lock: AtomicU8::new(Lock::Held as u8),
             lock_conn: Mutex::new(None),
+            seen_run: SeenRun::default(),
         };
         let failed = |error| format!("cannot take the node lock: {error}");
         if this.db.is_shared() && !this.take_lock(MAX_FIRST_CONNECT).await.map_err(failed)? {
@@ -281,6 +287,9 @@ impl Guard {
             tracing::info!("the last node, without Redis, did not release the database; waiting until it serves nothing any more");
             tokio::time::sleep(SEEN).await;
         }
+        if self.cache.runs_overlap() {
+            self.refresh().await?;
+        }
         self.check_run().await?;
         self.refresh().await
     }
@@ -298,6 +307,10 @@ impl Guard {
     /// Raises the epoch when Redis is another run than the one that the entries were made in.
     /// Returns whether the cache answered.
     async fn check_run(&self) -> DbResult<bool> {
+        if self.cache.runs_overlap() {
+            return self.check_overlapping_run().await;
+        }
+        let asked = Instant::now();
         let Ok(run_id) = self.cache.run_id().await else { return Ok(false) };
         let mut conn = self.lock_conn.lock().await;
         let Some(conn) = conn.as_mut() else { return Ok(true) };
@@ -309,7 +322,7 @@ impl Guard {
         if raised || !self.cache.is_trusted_run(&run_id) {
             self.refresh_on(conn).await?;
         }
-        self.cache.trust_run(&run_id);
+        self.cache.trust_run(&run_id, asked);
         Ok(true)
     }
 
@@ -334,6 +347,7 @@ impl Guard {
         // A bypass is seen before its epoch, and its end after the next one: so nothing that was
         // read during a bypass is ever filled in.
         self.bypass_read_ms.fetch_max(until, Ordering::AcqRel);
+        self.see_run(&view, self.started + Duration::from_millis(u64::try_from(asked).unwrap_or_default()));
         self.cache.set_epoch(view.epoch);
         self.bypass_read_ms.store(until, Ordering::Release);
         self.viewed_ms.store(asked, Ordering::Release);

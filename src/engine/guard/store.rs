@@ -10,13 +10,14 @@ pub(super) const CLAIMED: &str = "alone";
 pub(super) const RELEASED: &str = "";
 
 static VIEW: Statement = Statement::each(
-    "select epoch, 0, 0, run_id
+    "select epoch, 0, 0, 0, run_id
     from {rows} r, cache_guard
     where id = 1 and node_id > 0",
     "with clock as (select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now)
     select g.epoch,
         greatest(coalesce((select max(b.bypass_until) from cache_bypasses b), 0) - c.now, 0),
         greatest(coalesce((select b.bypass_until from cache_bypasses b where b.node_id = r.node_id), 0) - c.now, 0),
+        greatest(coalesce((select b.bypass_until from cache_bypasses b where b.node_id = 0), 0) - c.now, 0),
         g.run_id
     from {rows} r, clock c, cache_guard g
     where g.id = 1",
@@ -70,6 +71,29 @@ static NEW_RUN: Statement = Statement::new(
     &[("run_id", Type::Text)],
 );
 
+/// One statement, so that anyone who sees the other run sees the bypass, too. It is nobody's own: the
+/// row has the number 0.
+static TAKE_OVER: Statement = Statement::each(
+    "update cache_guard
+    set epoch = epoch + 1, run_id = r.run_id
+    from {rows} r
+    where id = 1 and cache_guard.run_id = r.before and r.bypass_ms >= 0",
+    "with clock as (select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) as now),
+    taken as (
+        update cache_guard
+        set epoch = epoch + 1, run_id = r.run_id
+        from {rows} r
+        where id = 1 and cache_guard.run_id = r.before
+        returning r.bypass_ms
+    )
+    insert into cache_bypasses (node_id, bypass_until)
+    select 0, c.now + t.bypass_ms
+    from taken t, clock c
+    on conflict (node_id) do update
+    set bypass_until = greatest(cache_bypasses.bypass_until, excluded.bypass_until)",
+    &[("before", Type::Text), ("run_id", Type::Text), ("bypass_ms", Type::Int)],
+);
+
 static CLAIM: Statement = Statement::new(
     "update cache_guard
     set epoch = epoch + 1, run_id = r.run_id
@@ -92,8 +116,8 @@ static LOCK_SHARED: Statement = Statement::each(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
-    [&VIEW, &EPOCH_SHARED, &RAISE_AND_BYPASS, &RAISE_AND_END, &NEW_RUN, &CLAIM, &LOCK_ALONE, &LOCK_SHARED]
+pub fn statements() -> [&'static Statement; 9] {
+    [&VIEW, &EPOCH_SHARED, &RAISE_AND_BYPASS, &RAISE_AND_END, &NEW_RUN, &TAKE_OVER, &CLAIM, &LOCK_ALONE, &LOCK_SHARED]
 }
 
 /// What the row says.
@@ -103,13 +127,15 @@ pub(super) struct View {
     pub(super) bypass_left_ms: i64,
     /// How long that of this node lasts.
     pub(super) own_left_ms: i64,
+    /// How long that lasts with which another run was taken over.
+    pub(super) takeover_left_ms: i64,
     pub(super) run_id: String,
 }
 
 pub(super) async fn view(conn: &mut Conn, node: i64) -> DbResult<View> {
-    let rows: Vec<(i64, i64, i64, String)> = conn.fetch(&VIEW, &[Column::Int(vec![node])]).await?;
-    let (epoch, bypass_left_ms, own_left_ms, run_id) = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
-    Ok(View { epoch, bypass_left_ms, own_left_ms, run_id })
+    let rows: Vec<(i64, i64, i64, i64, String)> = conn.fetch(&VIEW, &[Column::Int(vec![node])]).await?;
+    let (epoch, bypass_left_ms, own_left_ms, takeover_left_ms, run_id) = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound)?;
+    Ok(View { epoch, bypass_left_ms, own_left_ms, takeover_left_ms, run_id })
 }
 
 /// The epoch, which stays what it is until this transaction ends.
@@ -133,6 +159,12 @@ pub(super) async fn end(conn: &mut Conn, node: i64) -> DbResult<()> {
 /// Raises the epoch if the entries were made in another run of Redis; whether it did.
 pub(super) async fn new_run(conn: &mut Conn, run_id: &str) -> DbResult<bool> {
     Ok(conn.run(&NEW_RUN, &[Column::Text(vec![run_id.to_owned()])]).await? > 0)
+}
+
+/// The same where the entries were made in the run before, with a bypass for so long from now on.
+pub(super) async fn take_over(conn: &mut Conn, before: &str, run_id: &str, bypass_ms: i64) -> DbResult<bool> {
+    let columns = [Column::Text(vec![before.to_owned()]), Column::Text(vec![run_id.to_owned()]), Column::Int(vec![bypass_ms])];
+    Ok(conn.run(&TAKE_OVER, &columns).await? > 0)
 }
 
 /// Raises the epoch and notes whose the database is: [`CLAIMED`] or [`RELEASED`].

@@ -1,0 +1,55 @@
+//! Runs of Redis that overlap. With Sentinels, a master that was away and comes back takes itself for
+//! the master for some seconds, and one node may still be connected to it while others follow the
+//! new one.
+//!
+//! So all nodes read and write the run that the row names, and no other. A node that is connected to
+//! another one asks the Sentinels again. Only if they still name that one, it takes it over: it raises
+//! the epoch, and nobody reads or writes the cache for [`SEEN`]. By then every node knows of it, or
+//! trusts its view no longer. A writer tells the cache of its commit only while its own view is fresh.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::bypass::ms;
+use super::store::{RELEASED, View};
+use super::{FRESH, Guard, SEEN, answer_in_time, store};
+use crate::cache::SharedRun;
+use crate::db::DbResult;
+
+impl Guard {
+    /// What the row says, asked for at that time. To be told before its epoch is entered.
+    pub(super) fn see_run(&self, view: &View, asked: Instant) {
+        if !self.cache.runs_overlap() {
+            return;
+        }
+        let left = u64::try_from(view.takeover_left_ms).unwrap_or_default();
+        let written_from = Instant::now() + Duration::from_millis(left);
+        self.seen_run.set(&view.run_id, written_from);
+        self.cache.share_run(SharedRun { id: view.run_id.clone(), written_from, known_until: asked + FRESH });
+    }
+
+    /// Brings this node and the others to one run. Whether the cache answered, and may be written.
+    pub(super) async fn check_overlapping_run(&self) -> DbResult<bool> {
+        let seen = self.seen_run.get();
+        let is_first = seen.id == RELEASED;
+        // Before what is connected is asked itself: it may not answer.
+        if !is_first && self.cache.is_behind(&seen.id, seen.since) {
+            self.cache.ask_again();
+            return Ok(false);
+        }
+        let Ok(found) = self.cache.run_id().await else { return Ok(false) };
+        if found == seen.id {
+            return Ok(self.seen_run.may_be_written());
+        }
+        let mut conn = self.lock_conn.lock().await;
+        let Some(conn) = conn.as_mut() else { return Ok(false) };
+        // Nobody has read any run before the first one.
+        let bypass_ms = if is_first { 0 } else { ms(SEEN) };
+        if answer_in_time(store::take_over(conn, &seen.id, &found, bypass_ms)).await? {
+            tracing::info!("another Redis is the master: all cache entries are dropped");
+        }
+        self.refresh_on(conn).await?;
+        Ok(self.seen_run.may_be_written())
+    }
+}
