@@ -17,7 +17,7 @@ LOG ?=
 FOLLOWS ?=
 ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
-.PHONY: help release check-alerts check-proxy lint-deploy run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
+.PHONY: help release check-alerts check-proxy check-upgrade lint-deploy run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -103,6 +103,11 @@ check-alerts: ## make the cause of each alert on real nodes, until a real Promet
 check-proxy: ## HAProxy with deploy/haproxy in front of two nodes: held polls, stops and kills under load; three minutes
 	cargo build --locked --bin headmark
 	scripts/engines.sh with -- scripts/check_proxy.py "$(TARGET_DIR)/debug/headmark"
+
+check-upgrade: ## nodes of an older version (FROM: a tag or a commit) are replaced by this one under load; on both tiers
+	@test -n "$(FROM)" || { echo "name the older version: make check-upgrade FROM=v0.1.0"; exit 2; }
+	cargo build --locked --bin headmark
+	scripts/engines.sh with -- scripts/check_upgrade.py "$(TARGET_DIR)/debug/headmark" "$(FROM)"
 
 audit: ## known vulnerabilities of the dependencies (needs the network)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
