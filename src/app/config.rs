@@ -352,6 +352,11 @@ impl CacheArgs {
                 "There is a user or a password for Sentinels, but REDIS_SENTINEL is not set: name the master that they watch.".to_owned()
             );
         }
+        if self.redis_sentinel_username.is_some() && self.redis_sentinel_password.is_none() {
+            return Err(
+                "REDIS_SENTINEL_USERNAME is set but REDIS_SENTINEL_PASSWORD is not: a user is nobody without a password.".to_owned()
+            );
+        }
         Ok(())
     }
 

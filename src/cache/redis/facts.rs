@@ -63,7 +63,7 @@ impl Redis {
                 facts.push(told(&reply, epoch).ok_or_else(unexpected_reply)?);
             }
         }
-        Ok(facts)
+        self.still(epoch, facts)
     }
 
     pub(in crate::cache) async fn facts_token(&self, user: UserId) -> Result<Option<FillToken>, CacheError> {

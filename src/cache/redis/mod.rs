@@ -160,15 +160,22 @@ impl Redis {
     }
 
     pub(super) async fn get(&self, user: UserId) -> Result<Lookup, CacheError> {
-        let outcome = self.look(user).await;
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let outcome = self.look(user, epoch).await.and_then(|lookup| self.still(epoch, lookup));
         self.shared.meters.read(outcome.as_ref());
         outcome
     }
 
-    async fn look(&self, user: UserId) -> Result<Lookup, CacheError> {
+    /// What was read, if that is still what may be read: meanwhile another run may have taken the place
+    /// of the one that was asked, with entries of the same epoch that are outdated.
+    pub(in crate::cache) fn still<T>(&self, epoch: i64, read: T) -> Result<T, CacheError> {
+        self.shared.run.check_look(Instant::now())?;
+        if self.epoch.load(Ordering::Acquire) == epoch { Ok(read) } else { Err(CacheError::Away("another epoch has begun".to_owned())) }
+    }
+
+    async fn look(&self, user: UserId, epoch: i64) -> Result<Lookup, CacheError> {
         self.shared.breaker.check()?;
         let deadline = self.shared.deadline();
-        let epoch = self.epoch.load(Ordering::Acquire);
         let connection = self.reads.connection(&self.shared, deadline).await?;
         // Nearly all polls end here: so without the lists that `copies` makes.
         if connection.is_leased()
@@ -249,7 +256,8 @@ impl Redis {
     }
 
     pub(super) async fn get_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
-        let outcome = self.look_many(users).await;
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let outcome = self.look_many(users, epoch).await.and_then(|lookups| self.still(epoch, lookups));
         match &outcome {
             Ok(lookups) => lookups.iter().for_each(|lookup| self.shared.meters.read(Ok(lookup))),
             Err(error) => self.shared.meters.read(Err(error)),
@@ -257,10 +265,9 @@ impl Redis {
         outcome
     }
 
-    async fn look_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
+    async fn look_many(&self, users: &[UserId], epoch: i64) -> Result<Vec<Lookup>, CacheError> {
         self.shared.breaker.check()?;
         let deadline = self.shared.deadline();
-        let epoch = self.epoch.load(Ordering::Acquire);
         let connection = self.reads.connection(&self.shared, deadline).await?;
         let copies = self.copies(users, epoch, &connection, deadline).await;
         let rest = missing(users, &copies);

@@ -75,7 +75,7 @@ impl TrustedRun {
     /// Refuses a connection to another run.
     pub(super) fn check_connection(&self, id: &str) -> Result<(), CacheError> {
         if self.is_trusted(id) {
-            return Ok(());
+            return self.check_look(Instant::now());
         }
         self.refused.store(true, Ordering::Release);
         // The guard may have trusted it meanwhile.
@@ -85,9 +85,11 @@ impl TrustedRun {
         Err(another_run())
     }
 
-    /// Refuses to read what may be another run by now.
+    /// Refuses to read what may be another run by now, or what other nodes do not write yet. Asked before
+    /// a read and after its reply.
     pub(super) fn check_look(&self, now: Instant) -> Result<(), CacheError> {
         match self.trusted.load().as_deref() {
+            Some(Trusted { writes: Some((from, _)), .. }) if now < *from => Err(others_remain()),
             Some(Trusted { read_until: Some(until), .. }) if now >= *until => {
                 Err(CacheError::Away("not all masters of the cluster have answered lately".to_owned()))
             }
@@ -97,19 +99,21 @@ impl TrustedRun {
 
     /// Refuses to read from another run.
     pub(super) fn check_read(&self, id: &str) -> Result<(), CacheError> {
-        if self.is_trusted(id) { Ok(()) } else { Err(another_run()) }
+        if self.is_trusted(id) { self.check_look(Instant::now()) } else { Err(another_run()) }
     }
 
     /// Refuses a writer unless all nodes that read the cache now read this run.
     pub(super) fn check_write(&self, id: &str, now: Instant) -> Result<(), CacheError> {
         match self.trusted.load().as_deref() {
             Some(trusted) if trusted.id != id => Err(another_run()),
-            Some(Trusted { writes: Some((from, until)), .. }) if now < *from || now >= *until => {
-                Err(CacheError::Away("other nodes may still read another run of Redis".to_owned()))
-            }
+            Some(Trusted { writes: Some((from, until)), .. }) if now < *from || now >= *until => Err(others_remain()),
             _ => Ok(()),
         }
     }
+}
+
+fn others_remain() -> CacheError {
+    CacheError::Away("other nodes may still use another run of Redis".to_owned())
 }
 
 fn another_run() -> CacheError {
@@ -157,7 +161,9 @@ mod tests {
         assert!(run.check_write("first", now + 2 * second).is_err(), "another node may have gone on to another since");
         let changes = run.changes();
         assert!(run.share(shared("second", now + second, now + 3 * second)) && changes.has_changed().unwrap());
-        assert!(run.check_read("second").is_ok() && run.check_read("first").is_err());
+        assert!(run.check_read("second").is_err() && run.check_read("first").is_err());
+        assert!(run.check_look(now).is_err() && run.check_look(now + second).is_ok());
+        assert!(run.check_connection("second").is_err() && run.check().is_ok(), "soon it is read");
         assert!(run.check_write("second", now).is_err(), "others may read the first yet");
         assert!(run.check_write("second", now + second).is_ok());
     }

@@ -7,10 +7,11 @@ use deadpool_redis::redis::aio::{
 };
 use deadpool_redis::redis::cluster::{ClusterClient, ClusterClientBuilder};
 use deadpool_redis::redis::cluster_async::ClusterConnection;
-use deadpool_redis::redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
+use deadpool_redis::redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use deadpool_redis::redis::io::tcp::TcpSettings;
 use deadpool_redis::redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, Pipeline, ProtocolVersion, RedisError, ServerErrorKind, Value, cmd,
+    from_redis_value,
 };
 use futures_util::stream::{self, StreamExt};
 use tokio::time::Instant;
@@ -79,8 +80,11 @@ impl Wire {
             Self::Single(mut connection) => Ok(vec![command.query_async(&mut connection).await?]),
             Self::Cluster(mut connection) => {
                 let everywhere = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-                let reply: Vec<(String, String)> =
-                    deadpool_redis::redis::from_redis_value(connection.route_command(command, everywhere).await?)?;
+                let reply: Vec<(String, String)> = from_redis_value(connection.route_command(command, everywhere).await?)?;
+                // The client passes over masters that it could not connect to.
+                if reply.len() < count_masters(&mut connection).await? {
+                    return Err(RedisError::from((ErrorKind::Io, "not all masters of the cluster answer")));
+                }
                 Ok(reply.into_iter().map(|(_, text)| text).collect())
             }
             Self::Once(mut connection) => Ok(vec![command.query_async(&mut connection).await?]),
@@ -99,6 +103,16 @@ impl Wire {
         }
         Ok(())
     }
+}
+
+/// How many masters of a cluster have slots, as one of them knows it.
+async fn count_masters(connection: &mut ClusterConnection) -> Result<usize, RedisError> {
+    let mut command = cmd("CLUSTER");
+    command.arg("INFO");
+    let anywhere = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+    let text: String = from_redis_value(connection.route_command(command, anywhere).await?)?;
+    let size = text.lines().find_map(|line| line.trim_end().strip_prefix("cluster_size:")?.parse().ok());
+    size.ok_or_else(|| RedisError::from((ErrorKind::UnexpectedReturnType, "no cluster_size in CLUSTER INFO")))
 }
 
 async fn send_together(mut connection: impl ConnectionLike, mut commands: Vec<Cmd>) -> Vec<Result<Value, RedisError>> {

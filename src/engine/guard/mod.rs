@@ -295,7 +295,11 @@ impl Guard {
     }
 
     async fn tick(&self) -> DbResult<()> {
-        self.refresh().await?;
+        if let Err(error) = self.refresh().await {
+            // The cache may be read while the database is away.
+            let _ = tokio::time::timeout(REFRESH, self.keep_run()).await;
+            return Err(error);
+        }
         // Beside the refresh, never before it: a slow cache must not make the view stale.
         match tokio::time::timeout(REFRESH, self.check_run()).await {
             Ok(Ok(true)) => self.try_to_end_bypass().await,
@@ -324,6 +328,17 @@ impl Guard {
         }
         self.cache.trust_run(&run_id, asked);
         Ok(true)
+    }
+
+    /// Looks whether the cache is the run that is trusted, and says so to it, without the database.
+    async fn keep_run(&self) {
+        let asked = Instant::now();
+        if !self.cache.runs_overlap()
+            && let Ok(run_id) = self.cache.run_id().await
+            && self.cache.is_trusted_run(&run_id)
+        {
+            self.cache.trust_run(&run_id, asked);
+        }
     }
 
     async fn raise(&self) -> DbResult<()> {

@@ -4,8 +4,10 @@
 //!
 //! So all nodes read and write the run that the row names, and no other. A node that is connected to
 //! another one asks the Sentinels again. Only if they still name that one, it takes it over: it raises
-//! the epoch, and nobody reads or writes the cache for [`SEEN`]. By then every node knows of it, or
-//! trusts its view no longer. A writer tells the cache of its commit only while its own view is fresh.
+//! the epoch, and nobody reads or writes the cache for [`SEEN`] from when it has heard of that. By then
+//! every node knows of it, or trusts its view no longer. The row says so for longer, for nodes that
+//! start: it counts from the statement, and the commit may take up to [`ASK`]. A writer tells the cache
+//! of its commit only while its own view is fresh.
 
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use tokio::time::Instant;
 
 use super::bypass::ms;
 use super::store::{RELEASED, View};
-use super::{FRESH, Guard, SEEN, answer_in_time, store};
+use super::{ASK, FRESH, Guard, SEEN, answer_in_time, store};
 use crate::cache::SharedRun;
 use crate::db::DbResult;
 
@@ -24,8 +26,7 @@ impl Guard {
             return;
         }
         let left = u64::try_from(view.takeover_left_ms).unwrap_or_default();
-        let written_from = Instant::now() + Duration::from_millis(left);
-        self.seen_run.set(&view.run_id, written_from);
+        let written_from = self.seen_run.set(&view.run_id, Instant::now() + Duration::from_millis(left));
         self.cache.share_run(SharedRun { id: view.run_id.clone(), written_from, known_until: asked + FRESH });
     }
 
@@ -45,11 +46,12 @@ impl Guard {
         let mut conn = self.lock_conn.lock().await;
         let Some(conn) = conn.as_mut() else { return Ok(false) };
         // Nobody has read any run before the first one.
-        let bypass_ms = if is_first { 0 } else { ms(SEEN) };
+        let bypass_ms = if is_first { 0 } else { ms(SEEN + ASK) };
         if answer_in_time(store::take_over(conn, &seen.id, &found, bypass_ms)).await? {
             tracing::info!("another Redis is the master: all cache entries are dropped");
         }
         self.refresh_on(conn).await?;
-        Ok(self.seen_run.may_be_written())
+        // Another node may have taken over a third one.
+        Ok(self.seen_run.get().id == found && self.seen_run.may_be_written())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::time::Instant;
 
+use super::SEEN;
 use super::store::RELEASED;
 
 /// What this node knows of the run that all agree on.
@@ -31,12 +32,18 @@ impl SeenRun {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn set(&self, id: &str, written_from: Instant) {
+    /// Takes in the run that the row names, which is to be written no earlier than that. Where another
+    /// one was known before, some node may trust its view of that one for as long as this one could:
+    /// so no earlier than [`SEEN`] from now. Returns from when on it may be written.
+    pub(super) fn set(&self, id: &str, no_earlier: Instant) -> Instant {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
         if seen.id != id {
-            *seen = Seen { id: id.to_owned(), since: Instant::now(), written_from };
+            let written_from = if seen.id == RELEASED { now } else { now + SEEN };
+            *seen = Seen { id: id.to_owned(), since: now, written_from };
         }
-        seen.written_from = written_from;
+        seen.written_from = seen.written_from.max(no_earlier);
+        seen.written_from
     }
 
     pub(super) fn may_be_written(&self) -> bool {
@@ -61,5 +68,8 @@ mod tests {
         assert_eq!(seen.get().since, since, "seen again");
         seen.set("second", now + Duration::from_secs(60));
         assert!(seen.get().since > since && seen.get().id == "second" && !seen.may_be_written());
+        // The row says nothing any more: its commit took longer than it lasts.
+        let from = seen.set("third", now);
+        assert!(from >= now + SEEN && seen.set("third", now) == from, "and stays so");
     }
 }
