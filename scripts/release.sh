@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the files of a release from the commit that is checked out, in target/release-VERSION:
 #
-#   headmark-VERSION-TARGET.tar.gz   the program, its manual page, completions, the files of deploy/
+#   headmark-VERSION-TARGET.tar.gz   the program, its manual page, completions, the files of deploy/ and docs/
 #   headmark_VERSION-1_ARCH.deb      on Debian and Ubuntu: the program as a service of systemd
 #   headmark-VERSION.cdx.json        what the program is made of (CycloneDX)
 #   openapi.json, NOTES.md           the interface, and what the changelog says of this version
@@ -49,6 +49,7 @@ check() {
     done
 }
 [ -n "$snapshot" ] || check
+grep -qF "$heading" CHANGELOG.md || die "CHANGELOG.md has no '$heading'"
 
 # ---- the program --------------------------------------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ sed 's#/usr/local/bin/#/usr/bin/#' deploy/systemd/headmark.service >"$files/head
 name=headmark-$version-$host
 folder=$files/$name
 mkdir -p "$folder"
-cp -R deploy README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$folder"
+cp -R deploy docs compose.yaml Dockerfile README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$folder"
 rm -rf "$folder/deploy/debian"
 cp "$files"/headmark "$files"/headmark.1 "$files"/headmark.bash "$files"/_headmark "$files"/headmark.fish "$folder"
 # GNU tar only: names in order, one time, no owner.

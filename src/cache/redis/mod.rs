@@ -252,7 +252,7 @@ impl Redis {
         let shared = &self.shared;
         let call = |&user: &UserId, form| shared.scripts.get(form, &shared.key(user), self.nonces.next(), epoch);
         let values = shared.run(users, deadline, call).await?;
-        values.into_iter().map(|value| read_lookup(value).ok_or_else(unexpected_reply)).collect()
+        values.into_iter().map(|value| read_lookup(value, epoch).ok_or_else(unexpected_reply)).collect()
     }
 
     pub(super) async fn get_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {

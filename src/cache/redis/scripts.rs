@@ -9,7 +9,7 @@ use rand::RngExt as _;
 
 use super::pieces::{self, Pieces};
 use crate::base::ids::UserId;
-use crate::cache::{CacheConfig, Change, Entry, FactsChange, FillToken, Lookup, Parts, READ_LEASE, Revision, Writer};
+use crate::cache::{CacheConfig, Change, Entry, FactsChange, FillToken, HISTORY_STEP, Lookup, Parts, READ_LEASE, Revision, Writer};
 
 macro_rules! script {
     ($file:literal) => {
@@ -346,11 +346,14 @@ pub(super) fn read_hash(reply: &Value) -> Option<Found> {
     Some(found)
 }
 
-/// The reply of `get.lua`. None if it has another form.
-pub(super) fn read_lookup(reply: Value) -> Option<Lookup> {
+/// The reply of `get.lua` in this epoch. None if it has another form. What is last known is of the same
+/// history of the database: a lost one would look like the newest state.
+pub(super) fn read_lookup(reply: Value, epoch: i64) -> Option<Lookup> {
     let Value::Array(items) = reply else { return None };
     let [Value::Int(clean), Value::BulkString(token), fields] = <[Value; 3]>::try_from(items).ok()? else { return None };
-    let shown = read_hash(&fields)?.shown().map(|entry| Arc::new(entry.into()));
+    let found = read_hash(&fields)?;
+    let is_of_now = found.epoch.is_some_and(|of| of / HISTORY_STEP == epoch / HISTORY_STEP);
+    let shown = found.shown().filter(|_| is_of_now).map(|entry| Arc::new(entry.into()));
     if clean == 1 {
         return shown.map(Lookup::Hit);
     }
@@ -400,7 +403,7 @@ mod tests {
         let not_text = Value::Array(vec![bulk("part"), Value::BulkString(vec![0xff])]);
         for reply in [odd, not_a_number, not_text, Value::Nil, Value::Int(1), Value::Okay] {
             assert!(read_hash(&reply).is_none(), "{reply:?}");
-            assert!(read_lookup(reply.clone()).is_none(), "{reply:?}");
+            assert!(read_lookup(reply.clone(), 0).is_none(), "{reply:?}");
         }
         assert!(read_hash(&Value::Array(Vec::new())).is_some_and(|found| found.clean(0).is_none()));
     }

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 
 use super::erased;
 use super::guard::{Guard, Trust};
-use super::heads::Heads;
+use super::heads::{Heads, History};
 use super::marks::parts::is_erased;
 use super::turns::Turns;
 use crate::base::error::{Error, Problem};
@@ -105,8 +105,8 @@ pub struct Entries {
     loads: moka::future::Cache<(UserId, FillToken), Arc<ReadEntry>>,
     /// Revisions that clients claim to have seen and that SQL has not reached, with what SQL said.
     made_up: moka::sync::Cache<(UserId, Revision), Arc<ReadEntry>>,
-    /// What SQL said while the cache was away.
-    last_known: moka::sync::Cache<UserId, Arc<ReadEntry>>,
+    /// What SQL said while the cache was away, in which history of the database.
+    last_known: moka::sync::Cache<(UserId, History), Arc<ReadEntry>>,
     /// Users that were found not to be erased a moment ago, for what others ask about them.
     not_erased: moka::sync::Cache<UserId, ()>,
     turns: Arc<Turns>,
@@ -334,10 +334,11 @@ impl Entries {
 
     /// Reads SQL without filling; where that fails, what was last known.
     async fn read_sql_or(&self, user: UserId, last_known: Option<Arc<ReadEntry>>) -> State {
+        let history = self.heads.history();
         match self.read_sql(user).await {
             Ok((_, entry)) => {
                 if self.cache.is_shared() {
-                    self.last_known.insert(user, Arc::clone(&entry));
+                    self.last_known.insert((user, history), Arc::clone(&entry));
                 }
                 State::Current(entry)
             }
@@ -366,7 +367,7 @@ impl Entries {
     fn fall_back(&self, user: UserId, last_known: Option<Arc<ReadEntry>>, error: &dyn std::fmt::Debug) -> State {
         tracing::debug!(?error, "answering a poll degraded");
         metrics::counter!("headmark_summary_degraded_total").increment(1);
-        match last_known.or_else(|| self.last_known.get(&user)) {
+        match last_known.or_else(|| self.last_known.get(&(user, self.heads.history()))) {
             Some(entry) => State::LastKnown(entry),
             None => State::Unknown,
         }

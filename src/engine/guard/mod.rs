@@ -262,6 +262,10 @@ impl Guard {
             self.viewed_ms.store(self.now_ms(), Ordering::Release);
             return Ok(());
         }
+        if before.epoch != self.cache.epoch() {
+            // What is here may be of a lost history. It is not shown as last known either.
+            self.cache.clear();
+        }
         answer_in_time(store::claim(conn, store::CLAIMED)).await?;
         if before.run_id != store::RELEASED {
             tracing::info!("the last node did not release the database; waiting until it serves nothing any more");

@@ -26,7 +26,7 @@ impl Guard {
             return;
         }
         let left = u64::try_from(view.takeover_left_ms).unwrap_or_default();
-        let written_from = self.seen_run.set(&view.run_id, Instant::now() + Duration::from_millis(left));
+        let written_from = self.seen_run.set(&view.run_id, Instant::now() + Duration::from_millis(left), SEEN);
         self.cache.share_run(SharedRun { id: view.run_id.clone(), written_from, known_until: asked + FRESH });
     }
 

@@ -1,10 +1,10 @@
 //! What a node knows of the run of Redis that all have agreed on.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::SEEN;
 use super::store::RELEASED;
 
 /// What this node knows of the run that all agree on.
@@ -34,12 +34,12 @@ impl SeenRun {
 
     /// Takes in the run that the row names, which is to be written no earlier than that. Where another
     /// one was known before, some node may trust its view of that one for as long as this one could:
-    /// so no earlier than [`SEEN`] from now. Returns from when on it may be written.
-    pub(super) fn set(&self, id: &str, no_earlier: Instant) -> Instant {
+    /// so no earlier than `wait` from now. Returns from when on it may be written.
+    pub(super) fn set(&self, id: &str, no_earlier: Instant, wait: Duration) -> Instant {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if seen.id != id {
-            let written_from = if seen.id == RELEASED { now } else { now + SEEN };
+            let written_from = if seen.id == RELEASED { now } else { now + wait };
             *seen = Seen { id: id.to_owned(), since: now, written_from };
         }
         seen.written_from = seen.written_from.max(no_earlier);
@@ -53,23 +53,22 @@ impl SeenRun {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn it_is_known_since_it_was_first_seen_and_written_when_no_other_one_is_read() {
+        const WAIT: Duration = Duration::from_secs(3);
         let (seen, now) = (SeenRun::default(), Instant::now());
         assert_eq!(seen.get().id, RELEASED);
-        seen.set("first", now);
+        seen.set("first", now, WAIT);
         let since = seen.get().since;
         assert!(seen.may_be_written());
-        seen.set("first", now);
+        seen.set("first", now, WAIT);
         assert_eq!(seen.get().since, since, "seen again");
-        seen.set("second", now + Duration::from_secs(60));
+        seen.set("second", now + Duration::from_secs(60), WAIT);
         assert!(seen.get().since > since && seen.get().id == "second" && !seen.may_be_written());
         // The row says nothing any more: its commit took longer than it lasts.
-        let from = seen.set("third", now);
-        assert!(from >= now + SEEN && seen.set("third", now) == from, "and stays so");
+        let from = seen.set("third", now, WAIT);
+        assert!(from >= now + WAIT && seen.set("third", now, WAIT) == from, "and stays so");
     }
 }
