@@ -3,6 +3,7 @@
 //! and nothing acknowledged is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -39,10 +40,9 @@ async fn a_master_fails(fail: impl AsyncFnOnce(&mut RedisCluster), then: impl As
     let fail_over = async {
         storm.more(200, WRITES_WITHIN_S).await;
         // What the replica does not hear of, it has outdated when it takes over.
-        cluster.follower().stall().await;
+        cluster.cut_off_follower().await;
         storm.more(100, WRITES_WITHIN_S).await;
         fail(&mut cluster).await;
-        cluster.follower().go_on();
         storm.more(100, WRITES_WITHIN_S).await;
         cluster.taken_over().await;
         if then(&mut cluster).await {
@@ -73,13 +73,20 @@ async fn engine_a_master_of_three_stands_still_and_comes_back_as_a_replica() {
     .await;
 }
 
-/// Nobody writes while the master is away, so no node has told the others that it is.
+/// The master does not answer, which no closed connection tells, and nobody asks for its users. Others
+/// are asked for all the time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_a_replica_that_takes_over_unnoticed_shows_nothing_outdated() {
     let mut world = World::new(Tier::Server).await;
-    let mut cluster = RedisCluster::start(&world.dir).await;
+    let cluster = RedisCluster::start(&world.dir).await;
     world.redis_url = cluster.urls();
     let nodes = [world.node_with(&["--redis-cluster"]).await, world.node_with(&["--redis-cluster"]).await];
+    let (mut of_first, mut others) = (Vec::new(), Vec::new());
+    for user in 1..=USERS {
+        let users = if cluster.is_of_first(&format!("u:{user}")).await { &mut of_first } else { &mut others };
+        users.push(user);
+    }
+    assert!(of_first.len() > 2 && others.len() > 2, "{of_first:?} {others:?}");
     let raise = async |user: i64| {
         nodes[0].client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await.ok();
         poll(&nodes[1].client, user).await;
@@ -88,17 +95,19 @@ async fn engine_a_replica_that_takes_over_unnoticed_shows_nothing_outdated() {
         poll(&nodes[1].client, user).await;
         raise(user).await;
     }
-    // Once it has what the master has.
+    // Its entries are clean, and are outdated from here on.
     cluster.followed().await;
-    cluster.follower().stall().await;
+    cluster.cut_off_follower().await;
     for user in 1..=USERS {
         raise(user).await;
     }
-    cluster.kill_first();
-    cluster.follower().go_on();
-    let over = AtomicBool::new(false);
+    cluster.stall_first().await;
+    let (taken, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let take_over = async {
         cluster.taken_over().await;
+        taken.store(true, Ordering::Relaxed);
+        // Longer than until the nodes have noticed.
+        tokio::time::sleep(Duration::from_secs(3)).await;
         eventually_within(RECOVERY_S, "both nodes use the cache", async || {
             cache_state(&nodes[0]).await == "ok" && cache_state(&nodes[1]).await == "ok"
         })
@@ -106,14 +115,15 @@ async fn engine_a_replica_that_takes_over_unnoticed_shows_nothing_outdated() {
         over.store(true, Ordering::Relaxed);
     };
     let watch = async |client: &Client| {
-        let mut polls = 0;
+        let (mut before, mut after) = (0, 0);
         while !over.load(Ordering::Relaxed) {
-            for user in 1..=USERS {
-                assert_eq!(poll(client, user).await.head("mention"), 2, "user {user}, after {polls} polls");
-                polls += 1;
-            }
+            let is_taken = taken.load(Ordering::Relaxed);
+            let (users, polls) = if is_taken { (&of_first, &mut after) } else { (&others, &mut before) };
+            let user = users[*polls % users.len()];
+            assert_eq!(poll(client, user).await.head("mention"), 2, "user {user}, taken over: {is_taken}");
+            *polls += 1;
         }
-        assert!(polls > USERS, "{polls}");
+        assert!(before > 0 && after >= of_first.len(), "{before} polls before it, {after} after it");
     };
     tokio::join!(take_over, watch(&nodes[0].client), watch(&nodes[1].client));
     Node::stop_all(nodes.into()).await;

@@ -51,6 +51,18 @@ impl RedisServer {
         self.ask(&["REPLICAOF", "NO", "ONE"]).await;
     }
 
+    /// A replica hears nothing of its master any more: it is thrown out, and shows a password that the
+    /// master does not take. (One that stands still finds the rest in its socket later.)
+    pub async fn cut_off_from(&self, master: &Self) {
+        self.ask(&["CONFIG", "SET", "masterauth", "wrong"]).await;
+        master.ask(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+        super::eventually("it is cut off", async || {
+            let role = format!("{:?}", self.ask(&["ROLE"]).await);
+            role.contains("slave") && !role.contains("connected")
+        })
+        .await;
+    }
+
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -13,6 +13,9 @@ const NODE_TIMEOUT_MS: u32 = 3000;
 
 const MASTERS: usize = 3;
 
+/// Of a cluster. The first master has the lowest.
+const SLOTS: usize = 16_384;
+
 /// Three masters that hold all slots between them, and behind them their replicas.
 #[derive(Debug)]
 pub struct RedisCluster {
@@ -63,14 +66,20 @@ impl RedisCluster {
         cluster
     }
 
-    /// The replica of the first master.
-    pub fn follower(&self) -> &RedisServer {
-        &self.servers[self.follower]
+    /// The replica of the first master hears nothing more of it.
+    pub async fn cut_off_follower(&self) {
+        self.servers[self.follower].cut_off_from(&self.servers[0]).await;
     }
 
     /// What REDIS_URL names.
     pub fn urls(&self) -> String {
         self.servers.iter().map(RedisServer::url).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether a key with this in braces is the first master's.
+    pub async fn is_of_first(&self, tag: &str) -> bool {
+        let slot: u16 = from_redis_value(self.servers[0].ask(&["CLUSTER", "KEYSLOT", tag]).await).unwrap();
+        usize::from(slot) < SLOTS / MASTERS
     }
 
     /// Waits until the replica of the first master has all that it has.
@@ -79,7 +88,7 @@ impl RedisCluster {
             let info: String = from_redis_value(server.ask(&["INFO", "replication"]).await).unwrap();
             info.lines().find_map(|line| line.strip_prefix("master_repl_offset:").map(str::to_owned)).unwrap()
         };
-        super::eventually("it has all", async || offset(&self.servers[0]).await == offset(self.follower()).await).await;
+        super::eventually("it has all", async || offset(&self.servers[0]).await == offset(&self.servers[self.follower]).await).await;
     }
 
     /// SIGKILL to the first master.

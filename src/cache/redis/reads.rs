@@ -134,7 +134,7 @@ impl Reads {
 
     /// The connection, made if need be.
     pub(super) async fn connection(&self, shared: &Shared, deadline: Instant) -> Result<Arc<Connection>, CacheError> {
-        shared.run.check_look(Instant::now())?;
+        shared.check_look()?;
         let connection = match self.open() {
             Some(connection) => connection,
             // Boxed, so that the many polls that need it not need not carry its room.

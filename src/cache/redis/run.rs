@@ -97,6 +97,11 @@ impl TrustedRun {
         }
     }
 
+    /// Whether it may not be read for want of a look.
+    pub(super) fn is_unseen(&self, now: Instant) -> bool {
+        self.trusted.load().as_ref().and_then(|trusted| trusted.read_until).is_some_and(|until| now >= until)
+    }
+
     /// Refuses to read from another run.
     pub(super) fn check_read(&self, id: &str) -> Result<(), CacheError> {
         if self.is_trusted(id) { self.check_look(Instant::now()) } else { Err(another_run()) }
@@ -144,9 +149,10 @@ mod tests {
     fn a_cluster_is_read_only_while_all_of_its_masters_answer() {
         let (run, now) = (TrustedRun::default(), Instant::now());
         let second = Duration::from_secs(1);
-        assert!(run.check_look(now).is_ok(), "nothing is known before");
+        assert!(run.check_look(now).is_ok() && !run.is_unseen(now), "nothing is known before");
         assert!(!run.trust("a,b,c", Some(now + second)));
         assert!(run.check_look(now).is_ok() && run.check_look(now + second).is_err());
+        assert!(!run.is_unseen(now) && run.is_unseen(now + second));
         assert!(!run.trust("a,b,c", Some(now + 2 * second)) && run.check_look(now + second).is_ok());
     }
 

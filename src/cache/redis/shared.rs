@@ -1,6 +1,8 @@
 //! What the operations and the background tasks share: the connections, the scripts, and how calls
 //! go out.
 
+use std::time::Duration;
+
 use arc_swap::ArcSwap;
 use deadpool_redis::redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
 use tokio::time::Instant;
@@ -20,6 +22,10 @@ pub(super) const COMMANDS_PER_PIPELINE: usize = 256;
 /// Keys in one call of a writer's script. A call costs Redis as much as what the script does to two
 /// or three keys. On a cluster keys live apart, and each has a call of its own.
 const KEYS_PER_CALL: usize = 64;
+
+/// How old a connection to a cluster is, of which not all masters answer, when another one is made. In
+/// between the guard has the time to look.
+const CONNECT_AGAIN: Duration = Duration::from_secs(5);
 
 /// What became of each command.
 pub(super) type Replies = Vec<Result<Value, RedisError>>;
@@ -143,6 +149,17 @@ impl Shared {
     /// is at its other end is no master any more.
     pub(super) fn ends(&self, error: &RedisError) -> bool {
         self.redis.sentinel.is_some() && (error.is_unrecoverable_error() || wire::is_demoted(error))
+    }
+
+    /// Refuses to read what may be another run by now. Where it is a cluster, of which not all masters
+    /// have answered lately, new connections are made now and then. Over the old ones a master is asked
+    /// again and again that stands still or is gone, also when its replica has taken over.
+    pub(super) fn check_look(&self) -> Result<(), CacheError> {
+        let now = Instant::now();
+        if self.run.is_unseen(now) && now.duration_since(self.connected.load().asked) >= CONNECT_AGAIN {
+            self.open("not all masters of the cluster have answered lately");
+        }
+        self.run.check_look(now)
     }
 
     /// Opens the breaker, whose probe makes new connections.
