@@ -407,4 +407,18 @@ mod tests {
         }
         assert!(read_hash(&Value::Array(Vec::new())).is_some_and(|found| found.clean(0).is_none()));
     }
+
+    #[test]
+    fn what_is_last_known_is_of_the_same_history() {
+        let last_known = |of: i64, epoch: i64| {
+            let hash = [("!r", "8".to_owned()), ("!e", of.to_string()), ("!d", "1".to_owned()), ("u", "0".to_owned())];
+            let fields = hash.iter().flat_map(|(field, value)| [bulk(field), bulk(value)]).collect();
+            match read_lookup(Value::Array(vec![Value::Int(0), bulk(""), Value::Array(fields)]), epoch) {
+                Some(Lookup::Miss { fill: None, last_known }) => last_known.map(|entry| entry.revision),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([last_known(5, 5), last_known(5, 6)], [Some(8), Some(8)], "the cache was away meanwhile");
+        assert_eq!(last_known(5, 5 + HISTORY_STEP), None, "the database was restored");
+    }
 }
