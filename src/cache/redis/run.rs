@@ -75,7 +75,7 @@ impl TrustedRun {
     /// Refuses a connection to another run.
     pub(super) fn check_connection(&self, id: &str) -> Result<(), CacheError> {
         if self.is_trusted(id) {
-            return self.check_look(Instant::now());
+            return self.check_now();
         }
         self.refused.store(true, Ordering::Release);
         // The guard may have trusted it meanwhile.
@@ -86,8 +86,16 @@ impl TrustedRun {
     }
 
     /// Refuses to read what may be another run by now, or what other nodes do not write yet. Asked before
-    /// a read and after its reply.
-    pub(super) fn check_look(&self, now: Instant) -> Result<(), CacheError> {
+    /// a read and after its reply, so it asks for the time only where that decides: not with a single Redis.
+    pub(super) fn check_now(&self) -> Result<(), CacheError> {
+        match self.trusted.load().as_deref() {
+            None | Some(Trusted { read_until: None, writes: None, .. }) => Ok(()),
+            Some(_) => self.check_look(Instant::now()),
+        }
+    }
+
+    /// The same at this time.
+    fn check_look(&self, now: Instant) -> Result<(), CacheError> {
         match self.trusted.load().as_deref() {
             Some(Trusted { writes: Some((from, _)), .. }) if now < *from => Err(others_remain()),
             Some(Trusted { read_until: Some(until), .. }) if now >= *until => {
@@ -104,7 +112,7 @@ impl TrustedRun {
 
     /// Refuses to read from another run.
     pub(super) fn check_read(&self, id: &str) -> Result<(), CacheError> {
-        if self.is_trusted(id) { self.check_look(Instant::now()) } else { Err(another_run()) }
+        if self.is_trusted(id) { self.check_now() } else { Err(another_run()) }
     }
 
     /// Refuses a writer unless all nodes that read the cache now read this run.

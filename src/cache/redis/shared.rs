@@ -155,11 +155,11 @@ impl Shared {
     /// have answered lately, new connections are made now and then. Over the old ones a master is asked
     /// again and again that stands still or is gone, also when its replica has taken over.
     pub(super) fn check_look(&self) -> Result<(), CacheError> {
-        let now = Instant::now();
-        if self.run.is_unseen(now) && now.duration_since(self.connected.load().asked) >= CONNECT_AGAIN {
+        let checked = self.run.check_now();
+        if checked.is_err() && self.run.is_unseen(Instant::now()) && self.connected.load().asked.elapsed() >= CONNECT_AGAIN {
             self.open("not all masters of the cluster have answered lately");
         }
-        self.run.check_look(now)
+        checked
     }
 
     /// Opens the breaker, whose probe makes new connections.

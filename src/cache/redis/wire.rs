@@ -162,7 +162,7 @@ pub(super) fn is_outage(error: &RedisError) -> bool {
     }
 }
 
-/// Whether a master is none any more, which it says itself.
+/// Whether the server says that it is no longer a master.
 pub(super) fn is_demoted(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
 }
@@ -276,7 +276,7 @@ async fn connect_one(redis: &RedisConfig) -> Result<Wire, RedisError> {
     }
     let node = one_node(redis).await?;
     if redis.sentinel.is_some() {
-        // Made again by itself it would come back to a master that is none any more.
+        // It must not reconnect by itself, as it would reach a former master.
         return connect_once(redis, node, |config| config).await.map(Wire::Once);
     }
     let config = ConnectionManagerConfig::new()
