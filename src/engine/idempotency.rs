@@ -78,14 +78,14 @@ static SAVE: Statement = Statement::new(
     ],
 );
 
-static SWEEP: Statement = Statement::new(
+static SWEEP: Statement = Statement::one(
     "delete from idempotency_keys
     where (caller, key) in (
         select k.caller, k.key
-        from {rows} r
-        join idempotency_keys k on k.created_at <= r.oldest
+        from idempotency_keys k
+        where k.created_at <= $1
         order by k.created_at
-        limit (select max(max_rows) from {rows} r)
+        limit $2
     )",
     &[("oldest", Type::Int), ("max_rows", Type::Int)],
 );

@@ -45,6 +45,7 @@ mod open_files;
 mod partitions;
 mod plans;
 mod push;
+mod reads;
 mod redis_cluster;
 mod relations;
 mod replicas;

@@ -11,11 +11,12 @@ use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::engine::marks::Intervals;
 
-/// A group with its head, and where somebody's membership of it begins; -1 where there is none.
+/// A group with its head, and where somebody's membership of it begins; -1 where there is none. The
+/// `+` has SQLite find that by the group, and not go through all groups that the user is in now.
 static VIEW: Statement = Statement::one(
     "select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
-        coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and m.to_seq < 0), -1),
+        coalesce((select m.from_seq from memberships m where m.user_id = $2 and m.group_id = g.group_id and +m.to_seq < 0), -1),
         g.changes, case when g.deleted_by = '' then 0 else 1 end
     from chat_groups g
     where g.group_id = $1",

@@ -53,8 +53,11 @@ static LOAD_MEMBERS: Statement = Statement::new(
     "select m.group_id, m.user_id, m.span, m.ordinal, m.from_seq, m.to_seq, m.read_seq, m.extra, m.level, m.level_until,
         m.unread_from, m.again, m.mentions, m.joined_at, m.at, m.hidden
     from {rows} r
-    join memberships m on m.user_id = r.user_id and m.group_id = r.group_id
-    where not exists (select 1 from memberships n where n.user_id = m.user_id and n.group_id = m.group_id and n.span > m.span)",
+    join memberships m on m.user_id = r.user_id and m.group_id = r.group_id and m.span = (
+        select max(n.span)
+        from memberships n
+        where n.user_id = r.user_id and n.group_id = r.group_id
+    )",
     &[("group_id", Type::Int), ("user_id", Type::Int)],
 )
 .by("user_id");

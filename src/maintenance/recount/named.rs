@@ -32,10 +32,11 @@ static NAMING: Statement = Statement::new(
 )
 .by("group_id");
 
+/// The `+` has SQLite find the rows by the group, too.
 static MEMBERS: Statement = Statement::new(
     "select m.user_id, m.group_id, m.from_seq, m.read_seq, m.unread_from, m.mentions
     from {rows} r
-    join memberships m on m.user_id = r.user_id and m.group_id = r.group_id and m.to_seq < 0",
+    join memberships m on m.user_id = r.user_id and m.group_id = r.group_id and +m.to_seq < 0",
     &[("user_id", Type::Int), ("group_id", Type::Int)],
 )
 .by("user_id");
@@ -65,7 +66,7 @@ static SET: Statement = Statement::new(
     "update memberships
     set mentions = r.mentions
     from {rows} r
-    where memberships.user_id = r.user_id and memberships.group_id = r.group_id and memberships.to_seq < 0",
+    where memberships.user_id = r.user_id and memberships.group_id = r.group_id and +memberships.to_seq < 0",
     &[("user_id", Type::Int), ("group_id", Type::Int), ("mentions", Type::Text)],
 )
 .by("user_id");

@@ -1,0 +1,2 @@
+-- no-transaction
+create index concurrently if not exists memberships_now on memberships (user_id, to_seq) where to_seq < 0

@@ -1,0 +1,92 @@
+//! What is read does not grow with what is kept beside it: a sweep that finds nothing old reads
+//! nothing, and who came back to a group a hundred times is one row of it.
+
+use headmark::db::{Column, Statement};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+
+use crate::support::{Hand, Tier, World};
+
+/// The statement with this in its text.
+fn with(piece: &str) -> &'static Statement {
+    headmark::app::statements().into_iter().find(|statement| statement.postgres().contains(piece)).unwrap()
+}
+
+/// Rows that an executed plan has looked at, also those that it passed over.
+fn rows(plan: &Value) -> f64 {
+    let number = |name: &str| plan[name].as_f64().unwrap_or(0.0);
+    let passed = number("Rows Removed by Filter") + number("Rows Removed by Join Filter");
+    let found = if plan["Relation Name"].is_null() { 0.0 } else { number("Actual Rows") };
+    let below: f64 = plan["Plans"].as_array().into_iter().flatten().map(rows).sum();
+    (found + passed) * number("Actual Loops") + below
+}
+
+async fn rows_read(world: &World, statement: &'static Statement, columns: &[Column]) -> f64 {
+    let node = world.node().await;
+    let mut conn = node.app.state().db.connect().await.unwrap();
+    conn.begin().await.unwrap();
+    let plan = conn.explain(statement, columns, true).await.unwrap();
+    conn.rollback().await.unwrap();
+    drop(conn);
+    node.stop().await;
+    rows(&serde_json::from_str::<Value>(&plan.unwrap()).unwrap()[0]["Plan"])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_of_keys_reads_the_old_ones_alone() {
+    let world = World::new(Tier::Server).await;
+    world.node().await.stop().await;
+    let mut conn = world.postgres().await;
+    let keys = "insert into idempotency_keys (caller, key, digest, status, body, created_at)
+        select 'open', 'key-' || o, '', 200, '', 4102444800000 + o from generate_series(1, 5000) o";
+    conn.execute(keys).await.unwrap();
+    conn.execute("analyze idempotency_keys").await.unwrap();
+    let sweep = with("delete from idempotency_keys\n    where (caller, key) in (\n        select k.caller");
+    // Not what nodes sweep by themselves.
+    let columns = |oldest: i64| [4_102_444_800_000 + oldest, 1000].map(|value| Column::Int(vec![value]));
+    assert!(rows_read(&world, sweep, &columns(0)).await < 1.0);
+    // Each is found, looked up by its key and removed.
+    let some = rows_read(&world, sweep, &columns(10)).await;
+    assert!((10.0..50.0).contains(&some), "{some}");
+}
+
+/// Somebody who has left and joined so often, and is a member now.
+const SPANS: i64 = 300;
+
+/// The memberships of that one.
+async fn come_and_go(world: &World) {
+    let node = world.node().await;
+    node.client.put("/v1/groups/7", &serde_json::json!({})).await.ok();
+    node.client.put("/v1/groups/7/members/42", &serde_json::json!({})).await.ok();
+    node.stop().await;
+    let mut hand = Hand::on(world).await;
+    hand.run(&format!("update memberships set span = {SPANS} where user_id = 42")).await;
+    let columns = "group_id, ordinal, user_id, from_seq, read_seq, extra, level, joined_at, at";
+    for span in 1..SPANS {
+        let row = format!("insert into memberships (span, to_seq, {columns}) select {span}, 0, {columns} from memberships");
+        hand.run(&format!("{row} where user_id = 42 and span = {SPANS}")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn past_memberships_are_not_read_on_postgres() {
+    let world = World::new(Tier::Server).await;
+    come_and_go(&world).await;
+    let mut conn = world.postgres().await;
+    conn.execute("analyze").await.unwrap();
+    let latest = rows_read(&world, with("m.span = (\n        select max(n.span)"), &[7, 42].map(|value| Column::Int(vec![value]))).await;
+    assert!(latest < 10.0, "{latest} for the latest membership");
+    let entry = rows_read(&world, with("s.to_seq < 0"), &[Column::Int(vec![42])]).await;
+    assert!(entry < 20.0, "{entry} for a user's entry");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn past_memberships_are_not_read_on_sqlite() {
+    let world = World::new(Tier::Embedded).await;
+    come_and_go(&world).await;
+    let Hand::Sqlite(mut conn) = Hand::on(&world).await else { panic!("another engine") };
+    let entry = "select s.group_id from (select 42 as user_id) r join memberships s on s.user_id = r.user_id and s.to_seq < 0";
+    let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {entry}"))).fetch_all(&mut conn).await.unwrap();
+    let plan: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
+    assert!(plan.iter().any(|line| line.contains("memberships_now")), "{plan:?}");
+}
