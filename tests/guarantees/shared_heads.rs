@@ -108,6 +108,23 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// Each look reads the rows of all lanes.
+    async fn nodes_that_come_and_go_leave_no_lanes(world: World) {
+        let node = world.node().await;
+        send(&node.client, "system").await.ok();
+        node.stop().await;
+        let mut hand = Hand::on(&world).await;
+        assert_eq!(hand.text("select cast(count(*) as text) from lanes where committed_at >= 0").await, "0");
+        // That was more than an hour ago, and the node of another lane has died.
+        hand.run("update lanes set committed_at = committed_at + 3601000").await;
+        hand.run("insert into lanes (lane_id, batch, committed_at) values (77, 1, 4102444800000), (78, 1, -4102444800000)").await;
+        let node = world.node().await;
+        let ended = async || hand.text("select cast(count(*) as text) from lanes where committed_at < 0").await == "1";
+        eventually("what ended is swept", ended).await;
+        assert_eq!(hand.text("select cast(count(*) as text) from lanes where lane_id in (77, 78)").await, "2", "not yet");
+        node.stop().await;
+    }
+
     async fn nodes_that_make_channels_at_once_make_no_more_than_there_may_be(world: World) {
         let nodes = world.nodes().await;
         let first = &nodes[0].client;

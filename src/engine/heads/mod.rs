@@ -33,6 +33,7 @@ mod cached_head;
 mod deleted;
 mod distributed;
 pub mod erased;
+mod followed;
 pub mod store;
 mod versions;
 
@@ -50,6 +51,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::broadcast_state::{BroadcastState, Channel, Dot};
 pub use self::cached_head::CachedHead;
 pub use self::deleted::Deleted;
+use self::followed::Followed;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
 use crate::base::clock::Clock;
@@ -80,15 +82,6 @@ const HEADS_AT_ONCE: usize = 5000;
 
 /// How many cached heads a node keeps. Those that somebody holds stay in any case.
 pub const MAX_CELLS: usize = 2_000_000;
-
-/// What was heard of the lanes so far.
-#[derive(Debug, Default)]
-struct Followed {
-    /// How far each lane was; None before the first look.
-    lanes: Option<HashMap<i64, i64>>,
-    /// When the last look began.
-    last: Option<Instant>,
-}
 
 /// The last look that is over.
 #[derive(Debug, Clone, Copy, Default)]
@@ -209,6 +202,13 @@ impl Heads {
         self.fresh_until.load().is_some_and(|until| Instant::now() < until)
     }
 
+    /// Whether other nodes change heads, too. Without them, an answer that a client has seen never
+    /// had newer ones than are here: what this node commits is here before it shows.
+    #[must_use]
+    pub fn has_peers(&self) -> bool {
+        self.db.is_shared()
+    }
+
     /// To be told of changes.
     #[must_use]
     pub fn listen(&self) -> watch::Receiver<Changes> {
@@ -281,10 +281,14 @@ impl Heads {
         }
         // In this order: who still saw that a look was coming asked before it began.
         self.is_coming.store(false, Ordering::Release);
-        let began = Instant::now();
+        let (began, at) = (Instant::now(), self.clock.now());
         followed.last = Some(began);
+        if followed.is_old((began, at)) {
+            followed.lanes = None;
+        }
         let outcome = tokio::time::timeout(MAX_LOOK, self.look_at(&mut followed)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         if outcome.is_ok() {
+            followed.answered = Some((began, at));
             self.fresh_until.store(Arc::new(Some(began + FRESH)));
             self.lanes.store(Arc::new(followed.lanes.iter().flatten().map(|(lane, batch)| (*lane, *batch)).collect()));
         }

@@ -80,11 +80,11 @@ async fn work(mut lane: Lane, finisher: Finisher, mut queue: mpsc::Receiver<Tick
             let first = match tokio::time::timeout(IDLE, queue.recv()).await {
                 Ok(first) => first,
                 Err(_) => {
-                    lane.disconnect();
+                    lane.disconnect().await;
                     queue.recv().await
                 }
             };
-            let Some(first) = first else { return };
+            let Some(first) = first else { return lane.disconnect().await };
             waiting.add(first);
         }
         while let Ok(ticket) = queue.try_recv() {

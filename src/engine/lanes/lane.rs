@@ -7,7 +7,7 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::known_users::{KnownUsers, Trust};
-use super::row::REGISTER;
+use super::row::{REGISTER, retire};
 use super::{LaneEngines, MAX_CONNECT};
 use crate::db::{Column, Conn};
 
@@ -65,9 +65,13 @@ impl Lane {
         self.lock_wait = wait;
     }
 
-    /// Closes its connection until the next batch.
-    pub(super) fn disconnect(&mut self) {
-        self.conn = None;
+    /// Closes its connection until the next batch, if there is any.
+    pub(super) async fn disconnect(&mut self) {
+        let Some(mut conn) = self.conn.take() else { return };
+        let retired = retire(&mut conn, self.id, self.engines.clock.now());
+        if !matches!(tokio::time::timeout(MAX_CONNECT, retired).await, Ok(Ok(_))) {
+            tracing::debug!("the row of a lane stays for a day");
+        }
     }
 
     pub(super) fn engines(&self) -> &LaneEngines {

@@ -205,6 +205,7 @@ async fn work(
             resting.until = Instant::now() + KEY_PAUSE;
         }
     }
+    lane.disconnect().await;
 }
 
 /// Jobs whose idempotency key was taken elsewhere: they rest while the others go on.

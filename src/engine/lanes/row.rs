@@ -43,16 +43,54 @@ pub(super) async fn hold(conn: &mut Conn, lane_id: &Column) -> DbResult<()> {
     Ok(())
 }
 
-static SWEEP: Statement =
-    Statement::new("delete from lanes where committed_at < (select min(committed_at) from {rows} r)", &[("committed_at", Type::Int)]);
+/// A lane has ended well: its row has minus the time of that, by the clock of the database where
+/// nodes share one.
+static RETIRE: Statement = Statement::each(
+    "update lanes
+    set committed_at = -r.now
+    from {rows} r
+    where lanes.lane_id = r.lane_id",
+    "update lanes
+    set committed_at = -cast(extract(epoch from clock_timestamp()) * 1000 as bigint)
+    from {rows} r
+    where lanes.lane_id = r.lane_id",
+    &[("lane_id", Type::Int), ("now", Type::Int)],
+);
 
-/// How long the row of a lane that ended is kept: other nodes read in it what the lane did last. A
-/// living lane that was idle for longer registers again.
+static SWEEP: Statement = Statement::each(
+    "delete from lanes
+    where lane_id in (
+        select l.lane_id
+        from {rows} r
+        join lanes l on (l.committed_at >= 0 and l.committed_at < r.now - r.abandoned) or (l.committed_at < 0 and -l.committed_at < r.now - r.retired)
+    )",
+    "delete from lanes
+    where lane_id in (
+        select l.lane_id
+        from {rows} r
+        join lanes l on (l.committed_at >= 0 and l.committed_at < r.now - r.abandoned)
+            or (l.committed_at < 0 and -l.committed_at < cast(extract(epoch from clock_timestamp()) * 1000 as bigint) - r.retired)
+    )",
+    &[("now", Type::Int), ("abandoned", Type::Int), ("retired", Type::Int)],
+);
+
+/// How long the row of a lane is kept whose node died: other nodes read in it what the lane did last.
+/// A living lane that was idle for longer registers again.
 const ABANDONED_MS: i64 = crate::base::clock::DAY_MS;
+
+/// For how long the row of a lane that has ended well is kept. Tokens of the feed tell by it what a lane
+/// wrote that they do not name (`features/feed/horizon.rs`).
+pub const RETIRED_MS: i64 = crate::base::clock::DAY_MS / 24;
+
+/// Has the row of a lane swept before long that has nothing under way, and may register again. Nodes
+/// that come and go would otherwise leave their lanes to each look for a day.
+pub(super) async fn retire(conn: &mut Conn, lane_id: i64, now: UnixMs) -> DbResult<u64> {
+    conn.run(&RETIRE, &[lane_id, now.0].map(|value| Column::Int(vec![value]))).await
+}
 
 /// Removes the rows of lanes that ended long ago.
 pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![now.0 - ABANDONED_MS])]).await
+    db.connect().await?.run(&SWEEP, &[now.0, ABANDONED_MS, RETIRED_MS].map(|value| Column::Int(vec![value]))).await
 }
 
 /// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not
@@ -66,6 +104,6 @@ pub(crate) async fn announce(conn: &mut Conn, now: UnixMs) -> DbResult<Batch> {
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 4] {
-    [&REGISTER, &RAISE, &HOLD, &SWEEP]
+pub(super) fn statements() -> [&'static Statement; 5] {
+    [&REGISTER, &RAISE, &HOLD, &RETIRE, &SWEEP]
 }

@@ -15,6 +15,7 @@ use super::Snapshot;
 use super::snapshot::{pull, push};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
+use crate::engine::lanes::RETIRED_MS;
 
 /// The most characters of a token that is taken. A token has about 20 for each lane of the last
 /// day.
@@ -27,10 +28,10 @@ const FORMAT: u8 = 1;
 /// that somebody makes up marks no more as seen than a reset without a token.
 const CHECK_BYTES: usize = 8;
 
-/// What a lane wrote that the horizon does not name: it began after the horizon, or it ended more
-/// than a day before it, after which the rows of lanes go. Half a day tells these two apart,
-/// however the clocks of nodes differ.
-const LANE_GONE_MS: i64 = crate::base::clock::DAY_MS / 2;
+/// What a lane wrote that the horizon does not name: it began after the horizon, or it ended at least
+/// an hour before it, after which the rows of lanes go. Half of that tells these two apart, however
+/// the clocks of nodes differ.
+const LANE_GONE_MS: i64 = RETIRED_MS / 2;
 
 /// Who wrote a row, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
