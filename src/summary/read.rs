@@ -47,7 +47,7 @@ impl Summaries {
     pub async fn read_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Seen) -> UnreadSummary {
         let state = self.entries.read(user, seen.revision()).await;
         let mut summary = self.put_together(user, state, wanted, views).await;
-        if summary.may_be_behind(seen) {
+        if self.heads.has_peers() && summary.may_be_behind(seen) {
             // Boxed, so that the many polls that need it not need not carry its room.
             Box::pin(self.catch_up(&mut summary, views)).await;
         }

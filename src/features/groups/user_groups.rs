@@ -88,8 +88,10 @@ pub async fn of_entry(
     }
     let list = context.chats.list(user, entry.revision, groups(&entry.parts));
     let found = terms(context, &list, which, entry.revision).await?;
-    // The user's own marks tell too: one that lies beyond a head was set on a node that is further.
-    let may_be_behind = seen.has_other(found.versions.and(beside)) || found.groups.iter().any(UserGroup::is_ahead);
+    // The user's own marks tell too: one that lies beyond a head was set on a node that is further,
+    // or in a batch of this one whose heads are about to show.
+    let has_seen_more = context.heads.has_peers() && seen.has_other(found.versions.and(beside));
+    let may_be_behind = has_seen_more || found.groups.iter().any(UserGroup::is_ahead);
     if !may_be_behind {
         return Ok(found);
     }

@@ -237,7 +237,7 @@ async fn read(state: &ViewContext, user: UserId, view: &ViewKey, seen: Seen) -> 
     };
     is_stale |= !state.heads.is_fresh() && !state.entries.catch_up().await;
     let mut count = count(state, user, view, entry.revision).await?;
-    if !is_stale && seen.has_other(versions(&count)) {
+    if !is_stale && state.heads.has_peers() && seen.has_other(versions(&count)) {
         // The client was answered by a node that was further.
         if state.entries.catch_up().await {
             count = self::count(state, user, view, entry.revision).await?;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::SUMMARY;
+use crate::both_tiers;
 use crate::support::{Client, Node, Proxy, Reply, Tier, World, eventually_within};
 
 /// All shared numbers of a summary; each only goes up here.
@@ -215,4 +216,31 @@ async fn a_list_of_groups_shows_no_head_below_what_the_user_has_read() {
         assert_eq!((&item["read_seq"], &item["head"], &item["unread"]), (&json!(n), &json!(n), &json!(0)), "{groups}");
     }
     Node::stop_all(nodes).await;
+}
+
+both_tiers! {
+    /// A node that writes alone is never behind a client whose tag is of before a change, and asks
+    /// the database for nothing then; one among others cannot know, and looks.
+    async fn only_a_node_among_others_looks_when_a_tag_is_of_other_heads(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        client.get(SUMMARY).await.ok();
+        let mut tag = client.get(SUMMARY).await.header("etag").to_owned();
+        let looks = async || client.metric("headmark_shared_looks_total").await;
+        let (before, began) = (looks().await, Instant::now());
+        for sent in 1..=50 {
+            client.post("/v1/broadcasts/system", &json!({"title": "all"})).await.ok();
+            let reply = client.get_if_changed(SUMMARY, &tag).await;
+            assert_eq!((reply.status.as_u16(), &reply.body["broadcasts"]["system"]["unread"]), (200, &json!(sent)), "{}", reply.text);
+            reply.header("etag").clone_into(&mut tag);
+        }
+        let made = looks().await - before;
+        // Every node looks twice a second anyway.
+        let anyway = began.elapsed().as_secs_f64() * 2.0 + 2.0;
+        match world.tier {
+            Tier::Embedded => assert!(made <= anyway, "{made} looks, {anyway} without a reason"),
+            Tier::Server => assert!(made >= 50.0, "{made} looks"),
+        }
+        node.stop().await;
+    }
 }
