@@ -44,6 +44,33 @@ struct Entrance {
     large_waiting: Semaphore,
 }
 
+/// A job that is queued. It may be passed over where this is dropped before its turn.
+#[derive(Debug)]
+pub struct Queued {
+    answer: oneshot::Receiver<Reply>,
+    give_up: Instant,
+}
+
+impl Queued {
+    /// Waits for the answer, which means that the job is durable.
+    ///
+    /// # Errors
+    /// The command's own problem; 503 when a store is away, or the answer took too long.
+    pub async fn answer(self) -> Verdict {
+        match tokio::time::timeout_at(self.give_up, self.answer).await {
+            Ok(Ok(Reply { verdict, not_before })) => {
+                // Here, not in the lane: the lane goes on with the next batch.
+                if let Some(not_before) = not_before {
+                    tokio::time::sleep_until(not_before).await;
+                }
+                verdict
+            }
+            Ok(Err(_)) => Err(Fault::Bug("a lane dropped a job".to_owned()).into()),
+            Err(_) => Err(unknown_outcome().into()),
+        }
+    }
+}
+
 /// The front of the write path. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Lanes {
@@ -104,6 +131,15 @@ impl Lanes {
     /// The command's own problem; 503 when the queue is full, the server shuts down, a store is
     /// away, or the answer took too long.
     pub async fn submit(&self, job: Job) -> Verdict {
+        self.queue(job).await?.answer().await
+    }
+
+    /// Queues a job behind those of its key that are queued already. Whoever has many may so queue
+    /// one while the one before is under way.
+    ///
+    /// # Errors
+    /// 503 when the queue is full or the server shuts down.
+    pub async fn queue(&self, job: Job) -> Result<Queued, Error> {
         let index = self.owners.lane(job.command.lane_key(), self.lanes.len());
         let Some(entrance) = self.lanes.get(index) else {
             return Err(Fault::Bug("there are no lanes".to_owned()).into());
@@ -122,17 +158,7 @@ impl Lanes {
         if entrance.queue.try_send(ticket).is_err() {
             return Err(Problem::new(Code::ShuttingDown, "This node is shutting down and accepts no more writes. Try another node.").into());
         }
-        match tokio::time::timeout_at(give_up, answer).await {
-            Ok(Ok(Reply { verdict, not_before })) => {
-                // Here, not in the lane: the lane goes on with the next batch.
-                if let Some(not_before) = not_before {
-                    tokio::time::sleep_until(not_before).await;
-                }
-                verdict
-            }
-            Ok(Err(_)) => Err(Fault::Bug("a lane dropped a job".to_owned()).into()),
-            Err(_) => Err(unknown_outcome().into()),
-        }
+        Ok(Queued { answer, give_up })
     }
 
     /// How much waits in the queues and in the lanes: the weights of all jobs that are not answered

@@ -7,6 +7,7 @@ use super::place::Place;
 use super::{Job, Verdict};
 
 /// What a job's caller is told, and not before when.
+#[derive(Debug)]
 pub(super) struct Reply {
     pub(super) verdict: Verdict,
     /// Until then other nodes may show what was there before.

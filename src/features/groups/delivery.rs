@@ -240,12 +240,14 @@ impl RowSet for DeliveryRows {
     }
 }
 
-/// The next page of a group; None where nothing is to be done.
-pub(super) async fn next_page(db: &Db, group: GroupId) -> DbResult<Option<DeliveryPage>> {
+/// The next page of a group; None where nothing is to be done. It goes on where the page before is
+/// to lead, which may still be under way, or where the database says.
+pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) -> DbResult<Option<DeliveryPage>> {
     let one = |values: &[i64]| values.iter().map(|value| Column::Int(vec![*value])).collect::<Vec<_>>();
     let plan: Vec<(i64, i64, i64, i64)> = db.fetch(&PLAN, &one(&[group.get()])).await?;
     let Some(&(delivered, up_to_job, up_to_ordinal, jobs)) = plan.first() else { return Ok(None) };
-    let from = Progress { delivered, up_to_job, up_to_ordinal };
+    let from = after.unwrap_or(Progress { delivered, up_to_job, up_to_ordinal });
+    let Progress { delivered, up_to_job, up_to_ordinal } = from;
     // A pass that was begun goes on with the jobs that it began with.
     let up_to_job = if up_to_job > delivered { up_to_job } else { jobs.min(delivered + MAX_JOBS) };
     if up_to_job <= delivered {

@@ -21,7 +21,7 @@ use crate::base::error::Error;
 use crate::base::ids::GroupId;
 use crate::db::{Db, in_time};
 use crate::engine::guard::{Guard, Trust};
-use crate::engine::lanes::{self, AfterCommit, Lanes, Rows};
+use crate::engine::lanes::{self, AfterCommit, Lanes, Queued, Rows};
 use crate::failpoint;
 use crate::features::groups::rows::GroupRows;
 
@@ -29,7 +29,10 @@ use crate::features::groups::rows::GroupRows;
 const WORKERS: usize = 2;
 
 /// How many pages a worker takes for a group before it is the next group's turn.
-const PAGES_PER_TURN: u32 = 4;
+const PAGES_PER_TURN: u32 = 12;
+
+/// How many pages of a group are under way at once: the next ones are read while the first commits.
+const PAGES_AHEAD: usize = 3;
 
 /// How many groups may wait for a worker. Beyond it they are found by their jobs.
 const MAX_WAITING: usize = 100_000;
@@ -218,28 +221,61 @@ async fn work(state: Arc<FanOutContext>, stop: CancellationToken) {
     }
 }
 
+/// A page that is under way.
+struct SentPage {
+    queued: Queued,
+    rows: u64,
+    ends_pass: bool,
+}
+
 /// Some pages, until nothing is left, or somebody else has taken a page, who then goes on.
 async fn deliver(state: &FanOutContext, group: GroupId, stop: &CancellationToken) -> Result<Turn, Error> {
+    let (mut sent, mut after) = (VecDeque::new(), None);
     for _ in 0..PAGES_PER_TURN {
         if stop.is_cancelled() {
             break;
         }
         failpoint("fan_out::before_step");
-        let Some(page) = in_time(delivery::next_page(&state.db, group)).await? else { return Ok(Turn::Over) };
+        let Some(page) = in_time(delivery::next_page(&state.db, group, after)).await? else {
+            settle(state, group, sent).await?;
+            return Ok(Turn::Over);
+        };
+        after = Some(page.to);
         let rows = u64::try_from(page.items.len()).unwrap_or_default();
         let ends_pass = page.to.delivered > page.from.delivered;
-        let answer = state.lanes.submit(lanes::Job { command: Arc::new(page), key: None }).await?;
-        let Moved { moved } = answer.value()?;
-        if !moved {
-            return Ok(Turn::Over);
+        let queued = state.lanes.queue(lanes::Job { command: Arc::new(page), key: None }).await?;
+        sent.push_back(SentPage { queued, rows, ends_pass });
+        if sent.len() >= PAGES_AHEAD
+            && let Some(first) = sent.pop_front()
+            && !take(state, group, first).await?
+        {
+            return settle(state, group, sent).await;
         }
-        if ends_pass {
+    }
+    settle(state, group, sent).await
+}
+
+/// Waits for pages that are under way. The last one tells who goes on: where it was not taken,
+/// somebody else.
+async fn settle(state: &FanOutContext, group: GroupId, sent: VecDeque<SentPage>) -> Result<Turn, Error> {
+    let mut turn = Turn::More;
+    for page in sent {
+        turn = if take(state, group, page).await? { Turn::More } else { Turn::Over };
+    }
+    Ok(turn)
+}
+
+/// Waits for a page; whether it was still to be done.
+async fn take(state: &FanOutContext, group: GroupId, page: SentPage) -> Result<bool, Error> {
+    let Moved { moved } = page.queued.answer().await?.value()?;
+    if moved {
+        if page.ends_pass {
             state.fan_out.end_round(group);
         }
-        metrics::counter!("headmark_fan_out_rows_total").increment(rows);
+        metrics::counter!("headmark_fan_out_rows_total").increment(page.rows);
         failpoint("fan_out::after_step");
     }
-    Ok(Turn::More)
+    Ok(moved)
 }
 
 #[cfg(test)]
