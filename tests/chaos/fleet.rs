@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::Run;
 use super::findings::Findings;
-use super::ledger::Ledger;
 use crate::support::{Nodes, PostgresServer, Process, RedisServer, Tier, World};
 
 /// How every node is started. The scrubber looks at everybody all the time: what it finds is drift.
@@ -55,7 +54,14 @@ impl Fleet {
 
     /// What the tasks of a run on this fleet share.
     pub fn run(&self) -> Run {
-        Run { ledger: Arc::new(Ledger::default()), findings: Findings::new(), nodes: self.nodes.clone(), over: CancellationToken::new() }
+        Run {
+            ledger: Arc::default(),
+            findings: Findings::new(),
+            nodes: self.nodes.clone(),
+            pace: Arc::default(),
+            latencies: Arc::default(),
+            over: CancellationToken::new(),
+        }
     }
 
     async fn process(&self) -> Process {

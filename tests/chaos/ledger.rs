@@ -38,6 +38,25 @@ pub struct Tally {
     pub retracted: BTreeSet<i64>,
 }
 
+/// The heads that were acknowledged of one thing, and when.
+#[derive(Debug, Default)]
+pub struct Heads(Vec<(i64, Instant)>);
+
+impl Heads {
+    /// Acknowledged now.
+    pub fn push(&mut self, head: i64) {
+        let newest = self.0.last().map_or(head, |(before, _)| head.max(*before));
+        self.0.push((newest, Instant::now()));
+    }
+
+    /// The highest that was acknowledged up to this moment. Quick after hours, too: what looks at
+    /// the nodes must not slow down by itself.
+    pub fn before(&self, moment: Instant) -> i64 {
+        let at = self.0.partition_point(|(_, when)| *when <= moment);
+        at.checked_sub(1).map_or(0, |last| self.0[last].0)
+    }
+}
+
 /// A message that was acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
@@ -49,11 +68,10 @@ pub struct Sent {
 pub struct Noted {
     pub counters: BTreeMap<(i64, &'static str), Tally>,
     pub revisions: BTreeMap<i64, i64>,
-    /// Channels (`c:`) and dots (`d:`): the heads, each with the moment when it was acknowledged.
-    pub shared: BTreeMap<String, Vec<(i64, Instant)>>,
+    /// Channels (`c:`) and dots (`d:`).
+    pub shared: BTreeMap<String, Heads>,
     pub messages: BTreeMap<(i64, i64), Sent>,
-    /// The same by the moment.
-    pub group_heads: BTreeMap<i64, Vec<(i64, Instant)>>,
+    pub group_heads: BTreeMap<i64, Heads>,
     /// By receiver and seq.
     pub directs: BTreeMap<(i64, i64), Sent>,
     pub posts: BTreeMap<i64, i64>,
@@ -103,9 +121,4 @@ impl Ledger {
             read(&self.rows)
         )
     }
-}
-
-/// The highest head that was acknowledged before this moment.
-pub fn head_before(heads: &[(i64, Instant)], moment: Instant) -> i64 {
-    heads.iter().filter(|(_, when)| *when <= moment).map(|(head, _)| *head).max().unwrap_or(0)
 }

@@ -3,7 +3,7 @@
 //!
 //! `fleet` has the nodes and their stores, `faults` breaks them, `ledger` holds what was
 //! acknowledged, `writers` write, `watchers` poll and read inboxes and events, `verdict` compares
-//! at the end, `soak` looks for what a long run leaves behind, `crowd` holds as many polls as a node
+//! at the end, `soak` looks for what a long run leaves behind, at the `pace` that it sets, `crowd` holds as many polls as a node
 //! may. To add a check: note what is acknowledged in `ledger`, and compare it in `watchers` or
 //! `verdict`.
 
@@ -22,6 +22,7 @@ mod faults;
 mod findings;
 mod fleet;
 mod ledger;
+mod pace;
 mod soak;
 #[path = "../support/mod.rs"]
 mod support;
@@ -40,6 +41,7 @@ use tokio_util::sync::CancellationToken;
 use self::findings::Findings;
 use self::fleet::Fleet;
 use self::ledger::Ledger;
+use self::pace::{Latencies, Pace};
 use crate::support::{Nodes, Tier};
 
 /// Which tiers to run.
@@ -83,6 +85,8 @@ pub struct Run {
     pub findings: Findings,
     /// The nodes that are up.
     pub nodes: Nodes,
+    pub pace: Arc<Pace>,
+    pub latencies: Arc<Latencies>,
     /// Cancelled when the load is to end.
     pub over: CancellationToken,
 }
@@ -131,13 +135,13 @@ async fn all(args: &Args) -> usize {
     found
 }
 
-/// The load of a run; it goes on until `over`.
-fn load(run: &Run, seed: usize) -> JoinSet<()> {
+/// The load of a run, with so many clients that poll; it goes on until `over`.
+fn load(run: &Run, seed: usize, pollers: usize) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for writer in 0..ledger::WRITERS {
         tasks.spawn(writers::write(run.clone(), writer, seed));
     }
-    for watcher in 0..4 {
+    for watcher in 0..pollers {
         tasks.spawn(watchers::poll(run.clone(), seed * 100 + watcher));
     }
     for user in ledger::users().take(6) {
@@ -152,7 +156,7 @@ async fn faults_under_load(tier: Tier, args: &Args) -> usize {
     let mut fleet = Fleet::start(tier).await;
     let run = fleet.run();
     writers::prepare(&run).await;
-    let mut tasks = load(&run, args.seed);
+    let mut tasks = load(&run, args.seed, 4);
     faults::inject(&mut fleet, &run, Duration::from_secs(args.seconds), args.seed, &args.only).await;
     run.over.cancel();
     while let Some(done) = tasks.join_next().await {

@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::Run;
-use super::ledger::{self, BADGES, CHANNELS, DOTS, STEADY_GROUPS, head_before};
+use super::ledger::{self, BADGES, CHANNELS, DOTS, STEADY_GROUPS};
 use crate::support::{Client, Dice, Reply};
 
 /// After so long, every node shows what users share.
@@ -41,6 +41,7 @@ pub async fn poll(run: Run, seed: usize) {
     let mut seen = BTreeMap::<i64, Seen>::new();
     let users: Vec<i64> = ledger::users().collect();
     while !run.over.is_cancelled() {
+        run.pace.turn().await;
         let user = dice.pick(&users);
         let client = run.nodes.any(&mut dice).await;
         if dice.roll(5) == 0 {
@@ -57,8 +58,8 @@ fn floor(run: &Run, user: i64) -> Floor {
     run.ledger.note(|noted| Floor {
         revision: noted.revisions.get(&user).copied().unwrap_or_default(),
         counters: BADGES.map(|badge| noted.counters.get(&(user, badge)).map_or(0, |tally| tally.head)),
-        shared: noted.shared.iter().map(|(name, heads)| (name.clone(), head_before(heads, moment))).collect(),
-        groups: noted.group_heads.iter().map(|(group, heads)| (*group, head_before(heads, moment))).collect(),
+        shared: noted.shared.iter().map(|(name, heads)| (name.clone(), heads.before(moment))).collect(),
+        groups: noted.group_heads.iter().map(|(group, heads)| (*group, heads.before(moment))).collect(),
     })
 }
 
@@ -75,7 +76,11 @@ async fn summary(run: &Run, client: &Client, user: i64, seen: &mut Seen, wait: &
     let wait = if seen.etag.is_empty() { "" } else { wait };
     let began = Instant::now();
     let Some(reply) = get(client, &format!("/v1/users/{user}/badges{wait}"), &seen.etag).await else { return };
-    let asked = format!("{}{wait}, {} ms", client.base, began.elapsed().as_millis());
+    let took = began.elapsed();
+    if wait.is_empty() {
+        run.latencies.poll(&client.base, took);
+    }
+    let asked = format!("{}{wait}, {} ms", client.base, took.as_millis());
     run.ledger.polls.fetch_add(1, Ordering::Relaxed);
     let findings = &run.findings;
     match reply.status {

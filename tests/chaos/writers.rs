@@ -35,6 +35,7 @@ pub async fn write(run: Run, writer: usize, seed: usize) {
     let mut dice = Dice::new(seed * 1000 + writer + 1);
     let writer = Writer::new(&run, writer, seed);
     while !run.over.is_cancelled() {
+        run.pace.turn().await;
         let me = dice.pick(&writer.mine);
         match dice.roll(22) {
             0..5 => writer.increment(&mut dice).await,
@@ -109,11 +110,14 @@ impl Writer {
 
     async fn retract(&self, dice: &mut Dice) {
         let (user, badge) = (any_user(dice), dice.pick(&BADGES));
-        let positions = self.run.ledger.note(|noted| noted.counters.entry((user, badge)).or_default().positions.clone());
-        if positions.is_empty() {
+        let latest: Vec<i64> = self.run.ledger.note(|noted| {
+            let positions = &noted.counters.entry((user, badge)).or_default().positions;
+            positions[positions.len().saturating_sub(20)..].to_vec()
+        });
+        if latest.is_empty() {
             return;
         }
-        let at = positions[positions.len() - 1 - dice.roll(positions.len().min(20))];
+        let at = dice.pick(&latest);
         let path = format!("/v1/users/{user}/badges/{badge}/retract");
         let body = self.insist(dice, Method::POST, &path, &json!({"at": at})).await;
         self.run.ledger.note(|noted| noted.counters.entry((user, badge)).or_default().retracted.insert(at));
@@ -128,7 +132,7 @@ impl Writer {
         let body = self.insist(dice, Method::POST, &format!("/v1/broadcasts/{channel}"), &json!({"title": "chaos"})).await;
         if let Some(seq) = body["seq"].as_i64() {
             self.run.ledger.note(|noted| {
-                noted.shared.entry(format!("c:{channel}")).or_default().push((seq, Instant::now()));
+                noted.shared.entry(format!("c:{channel}")).or_default().push(seq);
                 noted.events.insert(format!("broadcast {channel} {seq}"));
             });
         }
@@ -141,7 +145,7 @@ impl Writer {
         }
         let body = self.insist(dice, Method::POST, &format!("/v1/dots/{dot}/light"), &json!({})).await;
         if let Some(head) = body["head"].as_i64() {
-            self.run.ledger.note(|noted| noted.shared.entry(format!("d:{dot}")).or_default().push((head, Instant::now())));
+            self.run.ledger.note(|noted| noted.shared.entry(format!("d:{dot}")).or_default().push(head));
         }
     }
 
@@ -162,7 +166,7 @@ impl Writer {
             return self.run.findings.check(!is_steady, || format!("a member cannot send to group {group}: {answer}"));
         };
         let was = self.run.ledger.note(|noted| {
-            noted.group_heads.entry(group).or_default().push((seq, Instant::now()));
+            noted.group_heads.entry(group).or_default().push(seq);
             noted.messages.insert((group, seq), Sent { sender: me, content })
         });
         self.run.findings.check(was.is_none(), || format!("group {group} gave seq {seq} twice: {was:?}"));
@@ -237,8 +241,12 @@ impl Writer {
             if takes_key(path) {
                 request = request.header("idempotency-key", &key);
             }
+            let sent = Instant::now();
             match Client::try_send(request).await {
-                Ok(reply) if !reply.may_repeat() => return self.taken(path, reply),
+                Ok(reply) if !reply.may_repeat() => {
+                    self.run.latencies.write(&client.base, sent.elapsed());
+                    return self.taken(path, reply);
+                }
                 Ok(_) | Err(_) => self.run.ledger.retries.fetch_add(1, Ordering::Relaxed),
             };
             if began.elapsed() > PATIENCE && !told {
