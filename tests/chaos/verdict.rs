@@ -14,6 +14,9 @@ use crate::support::{self, Client, Tier};
 /// How long deliveries and caches have to come to rest.
 const REST: Duration = Duration::from_secs(60);
 
+/// How long a recount may take: after an hour there are millions of rows.
+const RECOUNT: Duration = Duration::from_secs(600);
+
 /// Compares everything. The load has ended.
 pub async fn pronounce(fleet: &Fleet, run: &Run) {
     let clients = run.nodes.up();
@@ -180,7 +183,10 @@ async fn recount(fleet: &Fleet, run: &Run) {
     let mut args = vec!["recount".to_owned(), "--dry-run".to_owned()];
     args.extend(fleet.world.store_args());
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let output = support::run(&args, &[]).await;
+    let output = support::run_with_input(&args, &[], Vec::new());
+    let Ok(output) = tokio::time::timeout(RECOUNT, output).await else {
+        return run.findings.add(&format!("the recount did not end within {RECOUNT:?}"));
+    };
     let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     run.findings.check(output.status.success(), || format!("recount ({:?}): {told}", fleet.world.tier));
     run.findings.check(fleet.world.tier == Tier::Embedded || told.contains("differences"), || format!("recount said {told}"));
