@@ -3,9 +3,9 @@
 //!
 //! `fleet` has the nodes and their stores, `faults` breaks them, `ledger` holds what was
 //! acknowledged, `writers` write, `watchers` poll and read inboxes and events, `verdict` compares
-//! at the end, `soak` looks for what a long run leaves behind, at the `pace` that it sets, `crowd` holds as many polls as a node
-//! may. To add a check: note what is acknowledged in `ledger`, and compare it in `watchers` or
-//! `verdict`.
+//! at the end, `soak` looks for what a long run leaves behind, at the `pace` that it sets, `crowd`
+//! holds as many polls as a node may. To add a check: note what is acknowledged in `ledger`, and
+//! compare it in `watchers` or `verdict`.
 
 #![expect(
     clippy::unwrap_used,

@@ -128,7 +128,7 @@ fn scanned(plan: &Value) -> BTreeSet<(String, u32)> {
     here.into_iter().chain(inputs(plan).flat_map(scanned)).collect()
 }
 
-fn inputs(plan: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn inputs(plan: &Value) -> impl Iterator<Item = &Value> {
     plan["Plans"].as_array().into_iter().flatten()
 }
 

@@ -1,11 +1,18 @@
 //! What is read does not grow with what is kept beside it: a sweep that finds nothing old reads
 //! nothing, and who came back to a group a hundred times is one row of it.
 
-use headmark::db::{Column, Statement};
+use headmark::db::{Column, Conn, Statement};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+use sqlx::Executor as _;
 
+use super::plans::inputs;
+use super::sqlite_rows::searches;
 use crate::support::{Hand, Tier, World};
+
+/// Pieces of statements: the sweep of keys, a user's entry, and the latest membership.
+const SWEEP: &str = "delete from idempotency_keys\n    where (caller, key) in (\n        select k.caller";
+const ENTRY: &str = "s.to_seq < 0";
+const LATEST: &str = "m.span = (\n        select max(n.span)";
 
 /// The statement with this in its text.
 fn with(piece: &str) -> &'static Statement {
@@ -17,7 +24,7 @@ fn rows(plan: &Value) -> f64 {
     let number = |name: &str| plan[name].as_f64().unwrap_or(0.0);
     let passed = number("Rows Removed by Filter") + number("Rows Removed by Join Filter");
     let found = if plan["Relation Name"].is_null() { 0.0 } else { number("Actual Rows") };
-    let below: f64 = plan["Plans"].as_array().into_iter().flatten().map(rows).sum();
+    let below: f64 = inputs(plan).map(rows).sum();
     (found + passed) * number("Actual Loops") + below
 }
 
@@ -41,7 +48,7 @@ async fn a_sweep_of_keys_reads_the_old_ones_alone() {
         select 'open', 'key-' || o, '', 200, '', 4102444800000 + o from generate_series(1, 5000) o";
     conn.execute(keys).await.unwrap();
     conn.execute("analyze idempotency_keys").await.unwrap();
-    let sweep = with("delete from idempotency_keys\n    where (caller, key) in (\n        select k.caller");
+    let sweep = with(SWEEP);
     // Not what nodes sweep by themselves.
     let columns = |oldest: i64| [4_102_444_800_000 + oldest, 1000].map(|value| Column::Int(vec![value]));
     assert!(rows_read(&world, sweep, &columns(0)).await < 1.0);
@@ -74,19 +81,26 @@ async fn past_memberships_are_not_read_on_postgres() {
     come_and_go(&world).await;
     let mut conn = world.postgres().await;
     conn.execute("analyze").await.unwrap();
-    let latest = rows_read(&world, with("m.span = (\n        select max(n.span)"), &[7, 42].map(|value| Column::Int(vec![value]))).await;
+    let latest = rows_read(&world, with(LATEST), &[7, 42].map(|value| Column::Int(vec![value]))).await;
     assert!(latest < 10.0, "{latest} for the latest membership");
-    let entry = rows_read(&world, with("s.to_seq < 0"), &[Column::Int(vec![42])]).await;
+    let entry = rows_read(&world, with(ENTRY), &[Column::Int(vec![42])]).await;
     assert!(entry < 20.0, "{entry} for a user's entry");
 }
 
+/// SQLite plans by its schema alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn past_memberships_are_not_read_on_sqlite() {
+async fn sqlite_finds_the_same_by_an_index() {
     let world = World::new(Tier::Embedded).await;
-    come_and_go(&world).await;
-    let Hand::Sqlite(mut conn) = Hand::on(&world).await else { panic!("another engine") };
-    let entry = "select s.group_id from (select 42 as user_id) r join memberships s on s.user_id = r.user_id and s.to_seq < 0";
-    let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {entry}"))).fetch_all(&mut conn).await.unwrap();
-    let plan: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
-    assert!(plan.iter().any(|line| line.contains("memberships_now")), "{plan:?}");
+    let node = world.node().await;
+    let db = node.app.state().db.clone();
+    node.stop().await;
+    let Conn::Sqlite(mut conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
+    for (piece, found) in [
+        (SWEEP, "idempotency_keys_created_at (created_at<?)"),
+        (ENTRY, "memberships_now (user_id=? AND to_seq<?)"),
+        (LATEST, "m USING PRIMARY KEY (user_id=? AND group_id=? AND span=?)"),
+    ] {
+        let plan = searches(&mut conn, with(piece).sqlite_texts(1).0).await;
+        assert!(plan.iter().any(|line| line.contains(found)), "{found}: {plan:?}");
+    }
 }

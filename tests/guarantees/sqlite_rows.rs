@@ -105,7 +105,7 @@ fn as_values(statement: &Statement, numbers: &[i64]) -> SqliteArguments {
 }
 
 /// How a statement finds its rows in tables: the lines of its plan that are not about `{rows}`.
-async fn searches(conn: &mut SqliteConnection, text: &str) -> Vec<String> {
+pub(super) async fn searches(conn: &mut SqliteConnection, text: &str) -> Vec<String> {
     let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {text}"))).fetch_all(conn).await.unwrap();
     let is_of_table = |line: &String| {
         let mut words = line.split(' ');

@@ -134,8 +134,8 @@ impl Lanes {
         self.queue(job).await?.answer().await
     }
 
-    /// Queues a job behind those of its key that are queued already. Whoever has many may so queue
-    /// one while the one before is under way.
+    /// Queues a job behind the earlier ones of its key, and does not wait for its answer: so a caller
+    /// with several jobs can queue the next one while the first is under way.
     ///
     /// # Errors
     /// 503 when the queue is full or the server shuts down.

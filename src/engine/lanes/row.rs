@@ -62,7 +62,8 @@ static SWEEP: Statement = Statement::each(
     where lane_id in (
         select l.lane_id
         from {rows} r
-        join lanes l on (l.committed_at >= 0 and l.committed_at < r.now - r.abandoned) or (l.committed_at < 0 and -l.committed_at < r.now - r.retired)
+        join lanes l on (l.committed_at >= 0 and l.committed_at < r.now - r.abandoned)
+            or (l.committed_at < 0 and -l.committed_at < r.now - r.retired)
     )",
     "delete from lanes
     where lane_id in (

@@ -18,7 +18,7 @@ use crate::base::ids::UserId;
 use crate::engine::lanes::RETIRED_MS;
 
 /// The most characters of a token that is taken. A token has about 20 for each lane of the last
-/// day.
+/// hour.
 pub const MAX_TOKEN_CHARS: usize = 256 * 1024;
 
 /// The first byte: how the rest is to be read.

@@ -11,8 +11,8 @@ use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::engine::marks::Intervals;
 
-/// A group with its head, and where somebody's membership of it begins; -1 where there is none. The
-/// `+` has SQLite find that by the group, and not go through all groups that the user is in now.
+/// A group with its head, and the seq after which a user is a member; -1: the user is no member. The
+/// `+` makes SQLite look that up by the group, instead of reading all groups of the user.
 static VIEW: Statement = Statement::one(
     "select g.delivery, g.receipts, g.members, g.ordinals, g.jobs, g.created_at,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),

@@ -32,7 +32,7 @@ static NAMING: Statement = Statement::new(
 )
 .by("group_id");
 
-/// The `+` has SQLite find the rows by the group, too.
+/// The `+` makes SQLite look the rows up by the group, too.
 static MEMBERS: Statement = Statement::new(
     "select m.user_id, m.group_id, m.from_seq, m.read_seq, m.unread_from, m.mentions
     from {rows} r
