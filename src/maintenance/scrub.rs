@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rand::RngExt as _;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::error::Result;
@@ -32,15 +33,19 @@ pub(crate) const DRIFT: &str = "headmark_drift_total";
 /// Users that were looked at.
 pub(crate) const SCRUBBED: &str = "headmark_scrubbed_users_total";
 
-/// How often a batch is looked at.
+/// How often a batch is looked at, at most.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// After a batch it rests for so many times as long as the batch took: to count what users have can
+/// be much work, and the database has other work to do.
+const REST: u32 = 9;
 
 /// How much is scrubbed.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Polls")]
 pub struct ScrubConfig {
     /// The number of users a second, of those seen today, whose cached numbers are compared with
-    /// the database. 0: none.
+    /// the database: fewer where that takes more than a tenth of the time. 0: none.
     #[arg(long, env = "HEADMARK_SCRUB_USERS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub scrub_users: u32,
 }
@@ -63,13 +68,11 @@ pub(crate) async fn run(state: Arc<ScrubContext>, config: ScrubConfig, stop: Can
     if most == 0 {
         return;
     }
-    let mut tick = tokio::time::interval(EVERY);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut left: Vec<UserId> = Vec::new();
+    let (mut left, mut took): (Vec<UserId>, _) = (Vec::new(), Duration::ZERO);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = tick.tick() => {}
+            () = tokio::time::sleep(EVERY.max(took * REST)) => {}
         }
         if left.is_empty() {
             left = state.last_seen.seen_today();
@@ -78,7 +81,10 @@ pub(crate) async fn run(state: Arc<ScrubContext>, config: ScrubConfig, stop: Can
         if batch.is_empty() || state.guard.trust() != Trust::Full {
             continue;
         }
-        if let Err(error) = scrub(&state, &batch).await {
+        let began = Instant::now();
+        let outcome = scrub(&state, &batch).await;
+        took = began.elapsed();
+        if let Err(error) = outcome {
             // Nothing depends on it: they are looked at in the next round.
             tracing::debug!(?error, "could not scrub");
         }

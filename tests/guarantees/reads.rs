@@ -104,3 +104,28 @@ async fn sqlite_finds_the_same_by_an_index() {
         assert!(plan.iter().any(|line| line.contains(found)), "{found}: {plan:?}");
     }
 }
+
+/// A chat is found by who it is with, and not by going through all that its user has received.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sqlite_reads_a_chat_and_not_the_whole_inbox() {
+    let world = World::new(Tier::Embedded).await;
+    let node = world.node().await;
+    let db = node.app.state().db.clone();
+    node.stop().await;
+    let Conn::Sqlite(mut conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
+    let mut found = 0;
+    for statement in headmark::app::statements() {
+        let (text, _) = statement.sqlite_texts(1);
+        if !text.contains("i.peer_id > 0") && !text.contains("inbox.peer_id > 0") {
+            continue;
+        }
+        let plan = searches(&mut conn, text).await;
+        let of_inbox: Vec<_> = plan.iter().filter(|line| line.starts_with("SEARCH i ") || line.starts_with("SEARCH inbox ")).collect();
+        assert!(
+            !of_inbox.is_empty() && of_inbox.iter().all(|line| line.contains("peer_id=?") || line.contains("seq=?")),
+            "{text}: {plan:?}"
+        );
+        found += 1;
+    }
+    assert!(found > 5, "only {found} statements read a chat");
+}
