@@ -47,8 +47,10 @@ const STATEMENT_TIMEOUT: &str = "canceling statement due to statement timeout";
 /// What the coordinator of Citus says of a worker that dies while it is at work, and of itself.
 const LOST: [&str; 2] = ["server closed the connection unexpectedly", "postmaster was shut down"];
 
-/// What it says of a file that may not grow.
+/// What it says of a file that may not grow, and where in it that is said: its messages may be in
+/// another language.
 const NO_ROOM: [&str; 2] = ["could not extend file", "could not write"];
+const FILES: [&str; 3] = ["md.c", "fd.c", "buffile.c"];
 
 /// What this error means.
 #[must_use]
@@ -58,7 +60,9 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => ErrorClass::Unknown,
         sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => ErrorClass::Outage,
         sqlx::Error::Database(database) => match (database.try_downcast_ref::<PgDatabaseError>(), database.code()) {
-            (Some(error), _) if error.code() == "XX000" && error.severity() == PgSeverity::Error => of_internal(error.message()),
+            (Some(error), _) if error.code() == "XX000" && error.severity() == PgSeverity::Error => {
+                of_internal(error.message(), error.file())
+            }
             (Some(error), _) => of_postgres(error.code(), matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)),
             (None, Some(code)) => code.parse().map_or(ErrorClass::Refuse, of_sqlite),
             (None, None) => ErrorClass::Refuse,
@@ -67,15 +71,17 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
     }
 }
 
-/// An internal error, by what Postgres says: Citus passes on some errors of its workers as such, and
-/// Postgres has no other code for a file that may not grow, as where a quota is reached.
-fn of_internal(message: &str) -> ErrorClass {
+/// An internal error, by what Postgres says and the source file where it says so: Citus passes on
+/// some errors of its workers as such, and Postgres has no other code for a file that may not grow,
+/// as where a quota is reached.
+fn of_internal(message: &str, file: Option<&str>) -> ErrorClass {
     match message {
         // As a worker says it while rows are copied to it.
         _ if message.starts_with(DUPLICATE) => ErrorClass::Retry,
         _ if message.starts_with(LOCK_TIMEOUT) => ErrorClass::Locked,
         _ if message.starts_with(STATEMENT_TIMEOUT) => ErrorClass::Split,
         _ if NO_ROOM.iter().any(|no_room| message.starts_with(no_room)) => ErrorClass::Outage,
+        _ if file.and_then(|file| file.rsplit('/').next()).is_some_and(|file| FILES.contains(&file)) => ErrorClass::Outage,
         _ if LOST.iter().any(|lost| message.starts_with(lost)) => ErrorClass::Unknown,
         _ => ErrorClass::Refuse,
     }
@@ -212,18 +218,21 @@ mod tests {
     #[test]
     fn what_citus_passes_on_has_the_class_of_what_it_says() {
         let lost = "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally";
-        assert_eq!(of_internal(lost), ErrorClass::Unknown);
-        assert_eq!(of_internal("postmaster was shut down, exiting"), ErrorClass::Unknown);
-        assert_eq!(of_internal("duplicate key value violates unique constraint \"users_pkey_102008\""), ErrorClass::Retry);
-        assert_eq!(of_internal("canceling statement due to lock timeout"), ErrorClass::Locked);
-        assert_eq!(of_internal("canceling statement due to statement timeout"), ErrorClass::Split);
-        assert_eq!(of_internal("cache lookup failed"), ErrorClass::Refuse);
+        assert_eq!(of_internal(lost, None), ErrorClass::Unknown);
+        assert_eq!(of_internal("postmaster was shut down, exiting", None), ErrorClass::Unknown);
+        assert_eq!(of_internal("duplicate key value violates unique constraint \"users_pkey_102008\"", None), ErrorClass::Retry);
+        assert_eq!(of_internal("canceling statement due to lock timeout", None), ErrorClass::Locked);
+        assert_eq!(of_internal("canceling statement due to statement timeout", None), ErrorClass::Split);
+        assert_eq!(of_internal("cache lookup failed", None), ErrorClass::Refuse);
     }
 
     #[test]
     fn a_file_that_may_not_grow_is_an_outage() {
-        assert_eq!(of_internal("could not extend file \"base/5/16400\": File too large"), ErrorClass::Outage);
-        assert_eq!(of_internal("could not write block 3 in file \"base/5/16400\": Disk quota exceeded"), ErrorClass::Outage);
+        assert_eq!(of_internal("could not extend file \"base/5/16400\": File too large", None), ErrorClass::Outage);
+        assert_eq!(of_internal("could not write block 3 in file \"base/5/16400\": Disk quota exceeded", None), ErrorClass::Outage);
+        let german = "konnte Datei \"base/5/16400\" nicht erweitern: Datei zu groß";
+        assert_eq!(of_internal(german, Some("md.c")), ErrorClass::Outage);
+        assert_eq!(of_internal("relation 16400 ist nicht da", Some("relcache.c")), ErrorClass::Refuse);
     }
 
     #[test]
