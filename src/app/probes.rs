@@ -95,9 +95,10 @@ async fn get_readyz(State(state): State<AppState>) -> Response {
     let (database, cache) = tokio::join!(database, cache);
     let part = |ok: bool| if ok { PartState::Ok } else { PartState::Away };
     let database = part(matches!(database, Ok(Ok(()))) && state.guard.may_write());
-    let cache = match part(matches!(cache, Ok(Ok(_)))) {
-        PartState::Ok if state.guard.trust() == Trust::Bypass => PartState::Bypassed,
-        part => part,
+    let cache = match cache {
+        // Another run than the one that all nodes read answers until it is taken over.
+        Ok(Ok(run)) if state.guard.trust() == Trust::Bypass || !state.cache.is_trusted_run(&run) => PartState::Bypassed,
+        cache => part(matches!(cache, Ok(Ok(_)))),
     };
     let node = match state.polling.draining.is_cancelled() {
         true => PartState::Draining,
