@@ -6,19 +6,30 @@ pub fn push(bytes: &[u8], text: &mut String) {
     text.reserve(bytes.len() * 2);
     // In pieces, as each `push` of a digit would look for room.
     for bytes in bytes.chunks(PIECE) {
-        let mut digits = [0; PIECE * 2];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
-            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        let mut digits = [[0; 2]; PIECE];
+        for (pair, byte) in digits.iter_mut().zip(bytes) {
+            *pair = PAIRS.get(usize::from(*byte)).copied().unwrap_or_default();
         }
-        let written = digits.get(..bytes.len() * 2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let written = digits.as_flattened().get(..bytes.len() * 2).and_then(|digits| std::str::from_utf8(digits).ok());
         text.push_str(written.unwrap_or_default());
     }
 }
 
-const PIECE: usize = 8;
+const PIECE: usize = 16;
 
-fn digit(nibble: u8) -> u8 {
-    if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
+/// The two digits of each byte.
+static PAIRS: [[u8; 2]; 256] = pairs();
+
+#[expect(clippy::indexing_slicing, reason = "runs in the compiler, which refuses an index out of bounds")]
+const fn pairs() -> [[u8; 2]; 256] {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    pairs
 }
 
 #[cfg(test)]

@@ -38,33 +38,60 @@ pub(super) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Pr
 /// Refuses what a page of another origin would send, and what came through a proxy. Without an
 /// `Origin` and `Host` no browser is at work.
 pub(super) fn check(headers: &HeaderMap, uri: &Uri, origins: &Origins) -> Result<(), Problem> {
-    let foreign = |detail: &'static str| Problem::new(Code::CrossOrigin, detail);
-    if headers.keys().any(|name| FORWARDING.contains(name) || name.as_str().starts_with(FORWARDING_PREFIX)) {
-        return Err(foreign(
-            "The server runs without credentials, and a proxy forwarded the request. Configure a service key or a JWT secret.",
-        ));
+    let found = Found::of(headers, origins);
+    let foreign = |detail: &'static str| Err(Problem::new(Code::CrossOrigin, detail));
+    if found.forwarded {
+        return foreign("The server runs without credentials, and a proxy forwarded the request. Configure a service key or a JWT secret.");
     }
-    let is_known = |origin: &HeaderValue| origin.to_str().is_ok_and(is_loopback_origin) || origins.allow(origin);
     // A page's images and links carry no Origin. A known origin says more than this header, and was
     // looked at.
-    let cross_site = headers.get_all(SEC_FETCH_SITE).iter().any(|site| site == "cross-site");
-    if cross_site && !headers.contains_key(header::ORIGIN) {
-        return Err(foreign(
+    if found.cross_site && !found.origin {
+        return foreign(
             "The server runs without credentials, and a page of another site sent the request. Configure a service key or a JWT secret.",
-        ));
+        );
     }
-    if !headers.get_all(header::ORIGIN).iter().all(is_known) {
-        return Err(foreign(
+    if found.foreign_origin {
+        return foreign(
             "The server runs without credentials, and the Origin header is neither loopback nor a configured origin. Configure a service key or a JWT secret.",
-        ));
+        );
     }
-    let named_well = headers.get_all(header::HOST).iter().all(|host| host.to_str().is_ok_and(is_loopback_authority));
-    if !named_well || uri.authority().is_some_and(|authority| !is_loopback_authority(authority.as_str())) {
-        return Err(foreign(
+    if found.foreign_host || uri.authority().is_some_and(|authority| !is_loopback_authority(authority.as_str())) {
+        return foreign(
             "The server runs without credentials, and the Host header is not localhost or a loopback address. Configure a service key or a JWT secret.",
-        ));
+        );
     }
     Ok(())
+}
+
+/// What the headers say of where a request comes from. One walk finds all of it, as each poll of an
+/// open server is looked at.
+#[derive(Default)]
+struct Found {
+    forwarded: bool,
+    cross_site: bool,
+    origin: bool,
+    foreign_origin: bool,
+    foreign_host: bool,
+}
+
+impl Found {
+    fn of(headers: &HeaderMap, origins: &Origins) -> Self {
+        let is_known = |origin: &HeaderValue| origin.to_str().is_ok_and(is_loopback_origin) || origins.allow(origin);
+        let mut found = Self::default();
+        for (name, value) in headers {
+            if name == header::HOST {
+                found.foreign_host |= !value.to_str().is_ok_and(is_loopback_authority);
+            } else if name == header::ORIGIN {
+                found.origin = true;
+                found.foreign_origin |= !is_known(value);
+            } else if *name == SEC_FETCH_SITE {
+                found.cross_site |= value == "cross-site";
+            } else {
+                found.forwarded |= FORWARDING.contains(name) || name.as_str().starts_with(FORWARDING_PREFIX);
+            }
+        }
+        found
+    }
 }
 
 fn is_loopback_origin(origin: &str) -> bool {

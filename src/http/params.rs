@@ -1,5 +1,6 @@
 //! What comes beside path and body: the query, and conditions on what the client already has.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
@@ -25,7 +26,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 }
 
 fn query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen: Vec<Cow<'_, str>> = Vec::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = decode(name).ok_or_else(|| bad("", "the name must be valid UTF-8 after percent-decoding"))?;
@@ -40,8 +41,9 @@ fn query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
         }
         seen.push(name);
     }
-    let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(text.as_bytes()));
-    serde_path_to_error::deserialize(pairs).map_err(|error| {
+    let pairs = || serde_urlencoded::Deserializer::new(form_urlencoded::parse(text.as_bytes()));
+    // Read once more where something is wrong, to say what: most queries are right.
+    T::deserialize(pairs()).or_else(|_| serde_path_to_error::deserialize(pairs())).map_err(|error| {
         let message = error.inner().to_string();
         bad(&problem::place(error.path(), &message).join("."), &problem::detail(&message))
     })
@@ -61,7 +63,10 @@ fn bad(name: &str, detail: &str) -> Problem {
 }
 
 /// One name or value of a query, strictly: serde_urlencoded would put U+FFFD for what is not UTF-8.
-fn decode(text: &str) -> Option<String> {
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.bytes().any(|byte| matches!(byte, b'+' | b'%' | 0)) {
+        return Some(Cow::Borrowed(text));
+    }
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -74,7 +79,7 @@ fn decode(text: &str) -> Option<String> {
             other => other,
         });
     }
-    String::from_utf8(decoded).ok().filter(|text| !text.contains('\0'))
+    String::from_utf8(decoded).ok().filter(|text| !text.contains('\0')).map(Cow::Owned)
 }
 
 /// The `If-None-Match` header, and of which resource it names answers. A malformed one counts as
