@@ -74,10 +74,11 @@ def main():
     assert deployment["metadata"]["name"] == "web-headmark" and deployment["spec"]["replicas"] == 3
     pod = deployment["spec"]["template"]["spec"]
     assert pod["volumes"][0]["secret"]["secretName"] == "keys"
-    env = pod["containers"][0]["env"]
-    values = {item["name"]: item["value"] for item in env}
-    assert len(values) == len(env), "a setting is there twice"
-    assert [values[name] for name in settings] == ["10000000", "20000", "true"], values
+    for container in pod["initContainers"] + pod["containers"]:
+        env = container["env"]
+        values = {item["name"]: item["value"] for item in env}
+        assert len(values) == len(env), "a setting is there twice"
+        assert [values[name] for name in settings] == ["10000000", "20000", "true"], values
 
     for wrong in ({"setting": {}}, {"settings": {"headmark": "x"}}, {"replicas": 0}, {"image": {"repositry": "x"}}, {"autoscaling": {"minReplicas": "two"}}):
         assert render(wrong) is None, f"the chart takes {wrong}"

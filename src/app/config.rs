@@ -9,6 +9,8 @@ use clap::{Args, ValueEnum};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::app::serve::HttpConfig;
+use crate::app::telemetry;
+use crate::base::clock::Clock;
 use crate::base::secret::{from_file, path, secret, settle, unless_empty};
 use crate::cache::{CacheConfig, RedisConfig, SentinelConfig};
 use crate::db::{ReplicaConfig, StoreConfig};
@@ -23,7 +25,7 @@ use crate::features::receipts::ReceiptConfig;
 use crate::features::relations::RelationConfig;
 use crate::features::users::LastSeenConfig;
 use crate::features::views::ViewConfig;
-use crate::http::auth::AuthConfig;
+use crate::http::auth::{Auth, AuthConfig};
 use crate::http::cors::Origins;
 use crate::http::traces::TraceArgs;
 use crate::maintenance::scrub::ScrubConfig;
@@ -259,11 +261,15 @@ impl Config {
     /// # Errors
     /// A sentence for the operator: which settings do not go together, and what to do.
     pub fn check(&self) -> Result<(), String> {
+        self.stores.check()?;
         self.cache.check(&self.stores)?;
         self.replica.check(&self.stores)?;
         self.relations.check()?;
         self.http.check()?;
         self.polls.check()?;
+        self.traces.check()?;
+        telemetry::check_filter(&self.logs.filter)?;
+        Auth::new(&self.auth.auth(), Clock::System)?;
         if usize::try_from(self.polls.waiting_polls).unwrap_or(usize::MAX) >= self.http.max_in_flight {
             return Err(
                 "HEADMARK_WAITING_POLLS must be below HEADMARK_MAX_IN_FLIGHT, or waiting polls could keep everything else out.".to_owned()
@@ -335,6 +341,9 @@ impl CacheArgs {
             return Err("REDIS_URL is set but DATABASE_URL is not: Redis serves several nodes, which SQLite cannot. Set \
                         DATABASE_URL=postgres://… too, or unset REDIS_URL."
                 .to_owned());
+        }
+        if let Some(redis) = self.redis() {
+            redis.check()?;
         }
         if self.redis_cluster && self.redis_url.is_none() {
             return Err("REDIS_CLUSTER is set but REDIS_URL is not: name one node of the cluster.".to_owned());

@@ -16,6 +16,7 @@ const RESIDENT_PAGES: usize = 21;
 pub(super) fn begin() {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
     gauge!("process_start_time_seconds").set(Clock::System.now().0 as f64 / 1000.0);
+    gauge!("headmark_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }
 
 /// Measures again. It reads a folder with an entry for each open file, so call it where it may block.

@@ -51,12 +51,24 @@ const SECONDS_BUCKETS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 /// # Errors
 /// A sentence for the operator: a filter that cannot be read, or logs that are set up already.
 pub fn init_logs(filter: &str, json: bool) -> Result<(), String> {
-    let filter = EnvFilter::builder().parse(filter).map_err(|error| format!("the log filter '{filter}' cannot be read: {error}"))?;
+    let filter = read_filter(filter)?;
     // The subscriber itself would tell of a line that it cannot write by a print, which panics
     // where standard error cannot be written.
     let lines = tracing_subscriber::fmt().log_internal_errors(false).with_env_filter(filter).event_format(Lines { json });
     let lines = lines.with_writer(|| Lossy(io::stderr()));
     lines.try_init().map_err(|error| format!("logs are set up already: {error}"))
+}
+
+/// Whether a filter can be read.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn check_filter(filter: &str) -> Result<(), String> {
+    read_filter(filter).map(drop)
+}
+
+fn read_filter(filter: &str) -> Result<EnvFilter, String> {
+    EnvFilter::builder().parse(filter).map_err(|error| format!("the log filter '{filter}' cannot be read: {error}"))
 }
 
 /// A writer of log lines that never fails. What cannot be written is lost and counted: a full disk

@@ -62,7 +62,7 @@ pub use plans::Plans;
 use pool::Opener;
 pub use pool::Pool;
 pub use postgres::PgConn;
-pub use replica::{PageReads, Replica, ReplicaConfig, ReplicaState, statements as replica_statements};
+pub use replica::{PageReads, Replica, ReplicaConfig, ReplicaState, look_at_replica, statements as replica_statements};
 pub use shards::Shards;
 
 /// The database of this process, chosen once at start.

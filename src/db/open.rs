@@ -69,7 +69,7 @@ pub struct StoreConfig {
 
 impl StoreConfig {
     /// The SQLite file, which must be there unless Postgres is named.
-    fn existing(&self) -> Result<PathBuf, String> {
+    pub(crate) fn existing(&self) -> Result<PathBuf, String> {
         let path = self.data_dir.join(SQLITE_FILE);
         if self.database_url.is_none() && !path.exists() {
             return Err(format!("there is no {}; name the folder with --data-dir, or the database with DATABASE_URL", path.display()));
@@ -118,9 +118,14 @@ impl Db {
         }
         if let Partitions::Stored(stored) = self.partition(config.partitions).await? {
             let asked = config.partitions;
+            // By default it is one: nobody has asked for that.
+            let or_move = if asked == 1 {
+                String::new()
+            } else {
+                format!("; or, to move all rows to {asked}, stop all nodes and run `headmark migrate --repartition {asked}`")
+            };
             tracing::warn!(
-                "the tables of this database have {stored} partitions, not {asked} as HEADMARK_PARTITIONS says: set that to {stored}; \
-                or, to move all rows to {asked}, stop all nodes and run `headmark migrate --repartition {asked}`"
+                "the tables of this database have {stored} partitions, not {asked} as HEADMARK_PARTITIONS says: set that to {stored}{or_move}"
             );
         }
         Ok(())
@@ -171,6 +176,21 @@ const KEPT_STATEMENTS: usize = 512;
 /// How many rows SQLite's thread may be ahead of their reader. If it has to wait after every few
 /// rows, both threads sleep and wake all the time.
 const ROWS_AHEAD: usize = 2048;
+
+impl StoreConfig {
+    /// Checks the address of Postgres, if there is one.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        self.database_url.as_ref().map_or(Ok(()), |url| check_url(self, url, "DATABASE_URL"))
+    }
+}
+
+/// Whether the address in this variable is one of Postgres.
+pub(super) fn check_url(config: &StoreConfig, url: &SecretString, variable: &str) -> Result<(), String> {
+    postgres_options(config, url, variable).map(drop)
+}
 
 /// How Postgres is connected to at the address in this variable.
 fn postgres_options(config: &StoreConfig, url: &SecretString, variable: &str) -> Result<PgConnectOptions, String> {

@@ -203,7 +203,8 @@ where
                 response.headers_mut().append(header::VARY, AUTHORIZATION);
             }
             response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-            shared.finish(response.status(), started.elapsed(), asked_to_wait);
+            let code = response.extensions().get::<Code>().copied();
+            shared.finish(response.status(), started.elapsed(), asked_to_wait, code);
             Ok(places::hold(place, stream, response))
         });
         if span.is_disabled() { Box::pin(served) } else { Box::pin(served.instrument(span)) }
@@ -219,7 +220,7 @@ struct Unfinished<'a> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         let status = StatusCode::from_u16(CLOSED_BY_CALLER).unwrap_or_default();
-        self.shared.finish(status, self.started.elapsed(), true);
+        self.shared.finish(status, self.started.elapsed(), true, None);
     }
 }
 
@@ -234,7 +235,7 @@ impl Shared {
         if within || always { Ok(()) } else { Err(places::overloaded()) }
     }
 
-    fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool) {
+    fn finish(&self, status: StatusCode, elapsed: Duration, asked_to_wait: bool, code: Option<Code>) {
         let _ = context::with(|context| {
             self.meter.record(context.route(), &context.method, status, elapsed, context.held.get());
             if let Some(span) = &context.span {
@@ -244,7 +245,10 @@ impl Shared {
         let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let status = status.as_u16();
         match status {
-            503 if self.warnings.may() => tracing::warn!(status, duration_ms, "request refused; at most one such line a second"),
+            503 if self.warnings.may() => {
+                let code = code.map(Code::as_str);
+                tracing::warn!(status, code, duration_ms, "request refused; at most one such line a second");
+            }
             503 => tracing::debug!(status, duration_ms, "request refused"),
             500.. => tracing::error!(status, duration_ms, "request failed"),
             _ if elapsed > SLOW && !asked_to_wait => tracing::warn!(status, duration_ms, "slow request"),

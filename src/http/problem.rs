@@ -61,6 +61,8 @@ impl IntoResponse for Problem {
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+        // For the log.
+        response.extensions_mut().insert(self.code);
         response
     }
 }

@@ -72,6 +72,22 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+impl TraceArgs {
+    /// Checks the address of the collector.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn check(&self) -> Result<(), String> {
+        self.endpoint().map(drop)
+    }
+
+    /// Where spans are sent, if anywhere.
+    fn endpoint(&self) -> Result<Option<String>, String> {
+        let endpoint = self.otlp_endpoint.as_deref().map(endpoint_of_traces).transpose();
+        endpoint.map_err(|why| format!("HEADMARK_OTLP_ENDPOINT: {why}"))
+    }
+}
+
 /// The way to the collector.
 #[derive(Debug)]
 pub struct Traces {
@@ -85,8 +101,7 @@ impl Traces {
     /// # Errors
     /// A sentence for the operator: an address that cannot be used.
     pub fn start(args: &TraceArgs) -> Result<Option<Self>, String> {
-        let Some(endpoint) = &args.otlp_endpoint else { return Ok(None) };
-        let endpoint = endpoint_of_traces(endpoint).map_err(|why| format!("HEADMARK_OTLP_ENDPOINT: {why}"))?;
+        let Some(endpoint) = args.endpoint()? else { return Ok(None) };
         let otlp = opentelemetry_otlp::SpanExporter::builder().with_http().with_endpoint(endpoint).with_timeout(EXPORT_TIMEOUT);
         let otlp = otlp.with_protocol(Protocol::HttpBinary).with_http_client(Client {
             inner: HyperClient::with_default_connector(EXPORT_TIMEOUT, None),

@@ -85,6 +85,8 @@ both_tiers! {
         let (status, text) = told(&["doctor", "--url", &node.base, "--hold-seconds", "1"], &other).await;
         assert_eq!(status, Some(3), "{text}");
         assert!(text.contains("a write: 401 Unauthorized") && text.contains("fix: give the service keys"), "{text}");
+        let proxy = [("HTTP_PROXY", "http://127.0.0.1:1".to_owned()), ("http_proxy", "http://127.0.0.1:1".to_owned())];
+        assert_eq!(told(&["healthcheck", "--url", &node.base], &proxy).await.0, Some(0), "asked without a proxy");
         let mut node = node;
         node.kill().await;
         let (status, text) = told(&["doctor", "--url", &node.base], &env).await;
@@ -94,9 +96,14 @@ both_tiers! {
         if world.tier == Tier::Server {
             // The engines of the suite skip fsync, and have no bound on memory.
             assert!(text.contains("FAILURE postgres  fsync is off") && text.contains("warning redis     maxmemory is not set"), "{text}");
-            let gone = [("REDIS_URL", "redis://127.0.0.1:1".to_owned()), ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none".to_owned())];
+            let gone = [
+                ("REDIS_URL", "redis://127.0.0.1:1".to_owned()),
+                ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none".to_owned()),
+                ("HEADMARK_REPLICA_URL", "postgres://nobody@127.0.0.1:1/none".to_owned()),
+            ];
             let (status, text) = told(&["doctor"], &gone).await;
             assert_eq!(status, Some(3), "{text}");
+            assert!(text.contains("FAILURE replica   cannot look at it"), "{text}");
             assert!(text.contains("FAILURE postgres  cannot connect") && text.contains("FAILURE redis     cannot use it"), "{text}");
         }
     }

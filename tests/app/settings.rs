@@ -38,6 +38,31 @@ async fn a_misspelt_variable_stops_every_command() {
     assert!(!dir.exists(), "nothing was made");
 }
 
+/// A supervisor need not try again, and `config check` finds what would stop the server.
+#[tokio::test]
+async fn wrong_settings_end_as_a_wrong_line_does() {
+    let world = World::new(Tier::Embedded).await;
+    let dir = world.dir.join("data");
+    let postgres = ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none");
+    for env in [
+        &[("HEADMARK_LISTN", "127.0.0.1:0")][..],
+        &[("HEADMARK_SERVICE_KEYS", "web:short")],
+        &[("HEADMARK_SERVICE_KEYS_FILE", "/nowhere/keys")],
+        &[("HEADMARK_LISTEN", "0.0.0.0:0")],
+        &[("HEADMARK_LOG", "foo=bar=baz")],
+        &[("HEADMARK_OTLP_ENDPOINT", "https://collector:4318")],
+        &[("DATABASE_URL", "mysql://127.0.0.1/none")],
+        &[postgres, ("REDIS_URL", "http://127.0.0.1")],
+        &[postgres, ("HEADMARK_REPLICA_URL", "replica")],
+    ] {
+        for command in [&["serve"][..], &["config", "check"]] {
+            let output = run(&[command, &["--data-dir", dir.to_str().unwrap()]].concat(), env).await;
+            assert_eq!(output.status.code(), Some(2), "{command:?} {env:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    assert!(!dir.exists(), "nothing was made");
+}
+
 /// The value and the source of a setting, as `config print` has them.
 async fn printed(args: &[&str], env: &[(&str, &str)], name: &str) -> String {
     let output = run(&[&["config", "print"], args].concat(), env).await;

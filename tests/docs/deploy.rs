@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use headmark::base::clock::Clock;
+use headmark::http::auth::{Auth, AuthConfig};
 use serde_json::Value;
 
 use super::links::anchors;
@@ -196,4 +198,18 @@ fn the_proxies_bear_a_held_poll() {
     let ingress = read("deploy/kubernetes/example/ingress.yaml");
     assert!(seconds(value(&ingress, "proxy-read-timeout:")) > 60);
     assert_eq!(value(&ingress, "proxy-buffering:"), "off");
+}
+
+/// Whoever forgets to change them must not run a server that others can enter.
+#[test]
+fn the_secrets_of_the_example_open_nothing() {
+    let secret = |name: &str| read(&format!("deploy/kubernetes/example/secrets/{name}"));
+    let auth = |keys: &[&str], jwt_public_key: Option<String>| {
+        let service_keys = keys.iter().map(|key| (*key).to_owned().into()).collect();
+        let jwt_public_key = jwt_public_key.map(Into::into);
+        Auth::new(&AuthConfig { service_keys, jwt_public_key, ..AuthConfig::default() }, Clock::System)
+    };
+    assert!(auth(&[secret("service-keys").trim()], None).is_err());
+    assert!(auth(&["web:0123456789abcdef"], Some(secret("jwt-public-key"))).is_err());
+    assert!(auth(&["web:0123456789abcdef"], Some(read("tests/keys/ed.pub.pem"))).is_ok(), "as a key would be taken");
 }

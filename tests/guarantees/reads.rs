@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::Executor as _;
 
 use super::plans::inputs;
-use super::sqlite_rows::searches;
+use super::sqlite_rows::{plan, searches};
 use crate::support::{Hand, Tier, World};
 
 /// Pieces of statements: the sweep of keys, a user's entry, and the latest membership.
@@ -115,11 +115,11 @@ async fn sqlite_uses_every_index() {
     node.stop().await;
     let Conn::Sqlite(mut conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
     let indexes: Vec<String> =
-        sqlx::query_scalar("select name from sqlite_master where type = 'index' and sql is not null").fetch_all(&mut conn).await.unwrap();
+        sqlx::query_scalar("select name from sqlite_master where type = 'index' and sql is not null").fetch_all(&mut *conn).await.unwrap();
     assert!(indexes.len() > 30, "only {} indexes", indexes.len());
     let mut plans = Vec::new();
     for statement in headmark::app::statements() {
-        plans.extend(searches(&mut conn, statement.sqlite_texts(1).0).await);
+        plans.extend(plan(&mut conn, statement.sqlite_texts(1).0).await);
     }
     let uses = |index: &str| plans.iter().any(|line| line.split([' ', '(']).any(|word| word == index));
     let idle: Vec<_> = indexes.iter().filter(|index| !uses(index)).collect();
@@ -137,7 +137,7 @@ async fn sqlite_reads_a_chat_and_not_the_whole_inbox() {
     let mut found = 0;
     for statement in headmark::app::statements() {
         let (text, _) = statement.sqlite_texts(1);
-        if !text.contains("i.peer_id > 0") && !text.contains("inbox.peer_id > 0") {
+        if !text.contains(" i.peer_id > 0") && !text.contains("inbox.peer_id > 0") {
             continue;
         }
         let plan = searches(&mut conn, text).await;

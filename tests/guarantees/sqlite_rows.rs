@@ -106,7 +106,6 @@ fn as_values(statement: &Statement, numbers: &[i64]) -> SqliteArguments {
 
 /// How a statement finds its rows in tables: the lines of its plan that are not about `{rows}`.
 pub(super) async fn searches(conn: &mut SqliteConnection, text: &str) -> Vec<String> {
-    let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {text}"))).fetch_all(conn).await.unwrap();
     let is_of_table = |line: &String| {
         let mut words = line.split(' ');
         matches!(words.next(), Some("SEARCH" | "SCAN"))
@@ -114,7 +113,13 @@ pub(super) async fn searches(conn: &mut SqliteConnection, text: &str) -> Vec<Str
                 .next()
                 .is_some_and(|name| !["CONSTANT", "json_each", "r"].contains(&name) && !name.ends_with("-ROW") && !name.starts_with('('))
     };
-    plan.iter().map(|row| row.get("detail")).filter(is_of_table).collect()
+    plan(conn, text).await.into_iter().filter(is_of_table).collect()
+}
+
+/// All lines of a plan.
+pub(super) async fn plan(conn: &mut SqliteConnection, text: &str) -> Vec<String> {
+    let plan = sqlx::query(AssertSqlSafe(format!("explain query plan {text}"))).fetch_all(conn).await.unwrap();
+    plan.iter().map(|row| row.get("detail")).collect()
 }
 
 /// The fewer tables a plan scans the better, then the more columns of an index its rows are found

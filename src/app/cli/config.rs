@@ -6,10 +6,8 @@ use clap::{Arg, Command, Subcommand};
 
 use super::layers::Layers;
 use super::names;
-use super::shared::say;
+use super::shared::{Failure, say, settled};
 use crate::app::config::Config;
-use crate::base::clock::Clock;
-use crate::http::auth::Auth;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -24,17 +22,14 @@ pub(super) enum ConfigCommand {
     Print(Box<Config>),
 }
 
-pub(super) fn run(command: ConfigCommand, layers: &Layers, cli: &Command) -> Result<(), String> {
+pub(super) fn run(command: ConfigCommand, layers: &Layers, cli: &Command) -> Result<(), Failure> {
     match command {
-        ConfigCommand::Check(config) => check(*config, layers),
-        ConfigCommand::Print(_) => say(print(layers, cli).trim_end()),
+        ConfigCommand::Check(config) => settled(*config).and_then(|_| Ok(valid(layers)?)),
+        ConfigCommand::Print(_) => Ok(say(print(layers, cli).trim_end())?),
     }
 }
 
-fn check(config: Config, layers: &Layers) -> Result<(), String> {
-    let config = config.resolved()?;
-    config.check()?;
-    Auth::new(&config.auth.auth(), Clock::System)?;
+fn valid(layers: &Layers) -> Result<(), String> {
     match &layers.file {
         Some(file) => say(&format!("The settings are valid: {}, the environment and the options.", file.path.display())),
         None => say("The settings are valid. There is no settings file."),

@@ -28,7 +28,7 @@ pub(super) fn run(args: &HealthcheckArgs) -> Result<(), String> {
             Some(url) => url.join("/readyz").map_err(|error| error.to_string())?.to_string(),
             None => format!("http://{}/readyz", reachable(args.listen)),
         };
-        let client = reqwest::Client::builder().timeout(MAX_WAIT).build().map_err(|error| error.to_string())?;
+        let client = reqwest::Client::builder().timeout(MAX_WAIT).no_proxy().build().map_err(|error| error.to_string())?;
         let answer = client.get(url).send().await.map_err(|error| format!("no answer: {error}"))?;
         if answer.status().is_success() { Ok(()) } else { Err(format!("not ready: {}", answer.status())) }
     })

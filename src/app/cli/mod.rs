@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::layers::{Layers, Unreadable};
-use self::shared::{Done, complain_of_line};
+use self::shared::{Done, Failure, complain_of_line, settled};
 use crate::app::config::Config;
 
 /// Unread counts, feeds, receipts and inboxes for social and chat products, in one HTTP service.
@@ -151,14 +151,21 @@ impl Cli {
         let args: Vec<_> = args.collect();
         let read = layers::read(&command, &args).and_then(|layers| Ok((Self::from_arg_matches(&layers.matches)?, layers)));
         let done = match read {
-            Ok((cli, layers)) => variables::check(&command, std::env::vars_os()).and_then(|()| cli.done(&layers, &command)),
+            Ok((cli, layers)) => {
+                let known = variables::check(&command, std::env::vars_os()).map_err(Failure::Settings);
+                known.and_then(|()| cli.done(&layers, &command))
+            }
             Err(Unreadable::Line(error)) => error.exit(),
-            Err(Unreadable::File(why)) => Err(why),
+            Err(Unreadable::File(why)) => Err(Failure::Settings(why)),
         };
         match done {
             Ok(Done::Well) => ExitCode::SUCCESS,
             Ok(Done::WithFindings) => ExitCode::from(FINDINGS),
-            Err(why) => {
+            Err(Failure::Settings(why)) => {
+                complain_of_line(&why);
+                ExitCode::from(USAGE)
+            }
+            Err(Failure::Other(why)) => {
                 complain_of_line(&why);
                 ExitCode::FAILURE
             }
@@ -167,11 +174,11 @@ impl Cli {
 }
 
 impl Cli {
-    fn done(self, layers: &Layers, command: &clap::Command) -> Result<Done, String> {
-        match self.command {
-            None => self.config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
-            Some(CliCommand::Serve(config)) => config.resolved().and_then(|config| serve::run(&config)).map(|()| Done::Well),
-            Some(CliCommand::Config(of)) => config::run(of, layers, command).map(|()| Done::Well),
+    fn done(self, layers: &Layers, command: &clap::Command) -> Result<Done, Failure> {
+        let done = match self.command {
+            None => serve::run(&settled(self.config)?).map(|()| Done::Well),
+            Some(CliCommand::Serve(config)) => serve::run(&settled(*config)?).map(|()| Done::Well),
+            Some(CliCommand::Config(of)) => return config::run(of, layers, command).map(|()| Done::Well),
             Some(CliCommand::Doctor(args)) => doctor::run(*args),
             Some(CliCommand::Healthcheck(args)) => healthcheck::run(&args).map(|()| Done::Well),
             Some(CliCommand::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
@@ -183,10 +190,15 @@ impl Cli {
             Some(CliCommand::Openapi) => openapi::run().map(|()| Done::Well),
             Some(CliCommand::Completions { shell }) => manual::completions(command, shell).map(|()| Done::Well),
             Some(CliCommand::Man) => manual::page(command).map(|()| Done::Well),
-        }
+        };
+        Ok(done?)
     }
 }
 
 /// The exit status of a command that ran to its end and found something that is not as it should
-/// be. (1: it could not run, or not to its end; 2: it was called wrongly.)
+/// be. (1: it could not run, or not to its end.)
 const FINDINGS: u8 = 3;
+
+/// The exit status where the command line or the settings are wrong, as clap has it. A supervisor
+/// need not try again.
+const USAGE: u8 = 2;

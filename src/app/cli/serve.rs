@@ -21,7 +21,6 @@ pub(super) fn run(config: &Config) -> Result<(), String> {
 }
 
 async fn node(config: &Config) -> Result<(), String> {
-    config.check()?;
     files::allow(config.http.max_connections);
     // Bound first: a port that is taken is told before anything is opened.
     let listener =

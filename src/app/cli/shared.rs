@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::app::config::LogFormat;
+use crate::app::config::{Config, LogFormat};
 
 /// How a command ended.
 pub(super) enum Done {
@@ -10,6 +10,27 @@ pub(super) enum Done {
     Well,
     /// Something is not as it should be; it was told.
     WithFindings,
+}
+
+/// Why a command did not run, or not to its end.
+pub(super) enum Failure {
+    /// The settings are wrong, and stay so until somebody changes them.
+    Settings(String),
+    /// Something else.
+    Other(String),
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+/// The settings of the server, with the secrets from their files, and checked.
+pub(super) fn settled(config: Config) -> Result<Config, Failure> {
+    let config = config.resolved().map_err(Failure::Settings)?;
+    config.check().map_err(Failure::Settings)?;
+    Ok(config)
 }
 
 /// What a command other than the server logs.

@@ -14,8 +14,16 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
     let mut findings = vec![open_files(files::needed(config.http.max_connections), files::allowed())];
     if config.stores.database_url.is_none() {
         findings.push(disk(&config.stores.data_dir, free_bytes(&config.stores.data_dir)));
+        findings.extend(config.stores.existing().ok().and_then(|file| not_mine(&file)));
     }
     findings
+}
+
+/// A file that this account may not write, as after a restore by another one. It is left as it is.
+fn not_mine(file: &Path) -> Option<Finding> {
+    let error = std::fs::OpenOptions::new().write(true).open(file).err()?;
+    let what = format!("this account cannot write {}: {error}", file.display());
+    Some(Finding::failure("machine", what, "give the file to the account that runs the server (chown)"))
 }
 
 fn open_files(needed: u64, allowed: Option<u64>) -> Finding {
@@ -64,6 +72,8 @@ mod tests {
         assert_eq!(open_files(20_512, None).state, State::Ok);
         assert_eq!(disk(Path::new("data"), Some(1 << 20)).state, State::Warning);
         assert_eq!(disk(Path::new("data"), Some(1 << 40)).state, State::Ok);
+        let file = std::env::current_exe().unwrap();
+        assert_eq!(not_mine(&file.join("nowhere")).unwrap().state, State::Failure);
         assert!(free_bytes(Path::new("/nowhere/at/all")).is_some_and(|free| free > 0));
     }
 }

@@ -11,7 +11,7 @@ mod stores;
 
 use crate::app::config::Config;
 use crate::base::clock::Clock;
-use crate::db::Db;
+use crate::db::{Db, look_at_replica};
 
 pub use self::backups::Backups;
 pub use self::finding::{Finding, State};
@@ -29,6 +29,11 @@ pub async fn examine(config: &Config, backups: Option<&Backups>, service: Option
     told(machine::examine(config));
     told(backups.map(|backups| backups.examine(Clock::System.now())).into_iter().collect());
     told(database(config).await);
+    match look_at_replica(&config.replica, &config.stores).await {
+        Ok(None) => {}
+        Ok(Some(facts)) => told(vec![stores::of_replica(&facts)]),
+        Err(why) => told(vec![stores::no_replica(&why)]),
+    }
     if let Some(redis) = config.cache.redis() {
         told(stores::of_redis(crate::cache::look_at_redis(&redis).await.map_err(|error| error.to_string()), &redis));
     }

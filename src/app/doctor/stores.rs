@@ -15,10 +15,15 @@ const SPARE_CONNECTIONS: i64 = 4;
 /// A share of Redis' memory from which on it is nearly full, in percent.
 const NEARLY_FULL: u64 = 90;
 
+/// What SQLite says of a file that it cannot read, as the driver shows it.
+const DAMAGED: [&str; 2] = ["(code: 11)", "(code: 26)"];
+
 /// What to say of a database that cannot be opened.
 pub(super) fn unopened(about: &'static str, why: String) -> Vec<Finding> {
     let fix = if why.contains("startup parameter") || why.contains("startup_parameters") || why.contains("a pooler") {
         "connect to Postgres itself: a pooler (pgbouncer) refuses the settings of a connection, and lanes need connections of their own"
+    } else if about == "sqlite" && DAMAGED.iter().any(|code| why.contains(code)) {
+        "stop the server and restore a backup"
     } else if about == "sqlite" {
         "start the server once, or name its folder with --data-dir"
     } else {
@@ -43,6 +48,21 @@ pub(super) fn of_database(facts: &DbFacts, config: &Config, before_ms: i64, afte
         findings.push(Finding::failure(about, "it is a standby, which takes no writes", "name the primary in DATABASE_URL"));
     }
     findings
+}
+
+/// Judges a replica.
+pub(super) fn of_replica(facts: &DbFacts) -> Finding {
+    if !facts.is_standby {
+        let fix = "name a streaming replica of DATABASE_URL in HEADMARK_REPLICA_URL, or unset it";
+        return Finding::failure("replica", "it is no standby, so it does not follow the database", fix);
+    }
+    Finding::ok("replica", format!("answers; version {}", facts.version))
+}
+
+/// What to say of a replica that cannot be asked.
+pub(super) fn no_replica(why: &str) -> Finding {
+    let fix = "check HEADMARK_REPLICA_URL, the server's address, its password and its firewall; until then its reads go to DATABASE_URL";
+    Finding::failure("replica", format!("cannot look at it: {why}"), fix)
 }
 
 fn migrations(about: &'static str, facts: &DbFacts) -> Finding {
@@ -247,6 +267,20 @@ mod tests {
         assert_eq!(judged(&DbFacts { now_ms: Some(7000), ..postgres(&[]) }), State::Warning);
         assert_eq!(judged(&DbFacts { now_ms: Some(3000), ..postgres(&[]) }), State::Warning);
         assert_eq!(judged(&DbFacts { now_ms: None, damage: Some("page 3".to_owned()), ..postgres(&[]) }), State::Failure);
+    }
+
+    #[test]
+    fn a_replica_is_to_be_a_standby() {
+        assert_eq!(of_replica(&postgres(&[])).state, State::Failure);
+        assert_eq!(of_replica(&DbFacts { is_standby: true, ..postgres(&[]) }).state, State::Ok);
+        assert_eq!(no_replica("refused").state, State::Failure);
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_not_mended_by_a_start() {
+        let fix = |why: &str| unopened("sqlite", why.to_owned())[0].fix.clone().unwrap();
+        assert!(fix("cannot look at the database: error returned from database: (code: 26) file is not a database").contains("restore"));
+        assert!(fix("there is no ./headmark-data/headmark.sqlite").contains("start the server once"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use secrecy::SecretString;
 
 use crate::base::secret::{path, secret};
 use crate::db::StoreConfig;
+use crate::db::open::check_url;
 
 /// Where pages are read that may be a moment old.
 #[derive(Debug, Clone, Args)]
@@ -40,7 +41,10 @@ impl ReplicaConfig {
                         too, or unset HEADMARK_REPLICA_URL."
                 .to_owned());
         }
-        Ok(())
+        match &self.replica_url {
+            Some(url) => check_url(stores, url, "HEADMARK_REPLICA_URL"),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn max_lag(&self) -> Duration {

@@ -19,7 +19,7 @@ pub use self::beats::statements;
 pub use self::config::ReplicaConfig;
 use self::freshness::Freshness;
 pub use self::freshness::ReplicaState;
-use super::{Conn, Db, DbResult, ErrorClass, StoreConfig, classify};
+use super::{Conn, Db, DbFacts, DbResult, ErrorClass, StoreConfig, classify};
 use crate::base::clock::Clock;
 
 /// How often a node writes a beat and looks for it.
@@ -37,6 +37,24 @@ const MAX_REPLICA_READ: Duration = Duration::from_millis(300);
 
 /// How long a command waits for the replica to show what was there as the command began.
 const MAX_CATCH_UP: Duration = Duration::from_secs(5);
+
+/// How long a replica has to tell of itself.
+const MAX_LOOK: Duration = Duration::from_secs(5);
+
+/// What a replica tells of itself; None where there is none.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn look_at_replica(config: &ReplicaConfig, stores: &StoreConfig) -> Result<Option<DbFacts>, String> {
+    let Some(url) = &config.replica_url else { return Ok(None) };
+    let db = Db::open_replica(stores, url)?;
+    let facts = timeout(MAX_LOOK, db.facts()).await;
+    db.close().await;
+    match facts {
+        Ok(facts) => facts.map(Some).map_err(|error| error.to_string()),
+        Err(_) => Err("no answer in time".to_owned()),
+    }
+}
 
 /// A replica, and what is known of it.
 #[derive(Debug)]

@@ -85,7 +85,7 @@ static LOAD_OLDEST: Statement = Statement::new(
     "select i.user_id, i.peer_id, i.peer_seq, i.own + i.recall, i.seq, i.recalled
     from {rows} r
     join inbox i on i.user_id = r.user_id and i.seq <= r.up_to
-    where i.peer_id > 0
+    where +i.peer_id > 0
     order by i.user_id, i.seq",
     &[("user_id", Type::Int), ("up_to", Type::Int)],
 )

@@ -24,7 +24,7 @@ const POSITIONS_AT_ONCE: usize = 10_000;
 static NAMING: Statement = Statement::new(
     "select m.group_id, m.seq, m.mentions
     from {rows} r
-    join group_messages m on m.group_id = r.group_id and m.mentions <> '' and m.recalled = 0
+    join group_messages m on m.group_id = r.group_id and m.mentions <> '' and +m.recalled = 0
     where (m.group_id, m.seq) > (r.after_group, r.after_seq)
     order by m.group_id, m.seq
     limit 1000",
