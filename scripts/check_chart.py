@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the Helm chart: what it renders by default is what deploy/kubernetes/base has, its values do what they say, and it refuses values that it does not
-know. `scripts/lint-deploy.sh` runs it, with the Python and the programs of its own folder:
+"""Checks the Helm chart: by default it renders what deploy/kubernetes/base has, its values do what they say, and it
+refuses unknown values. `scripts/lint-deploy.sh` runs it, with the Python and the programs of its own folder:
 
     check_chart.py HELM KUBERNETES_VALIDATE
 """
@@ -67,7 +67,7 @@ def main():
     ingress = render({"ingress": {"enabled": True}})["Ingress"]
     assert plain(ingress["spec"]) == plain(example["spec"]) and ingress["metadata"]["annotations"] == example["metadata"]["annotations"]
 
-    settings = {"HEADMARK_WAITING_POLLS": 10_000_000, "HEADMARK_DRAIN_DELAY_MS": 20000, "HEADMARK_OPEN": True}
+    settings = {"HEADMARK_WAITING_POLLS": 10_000_000, "HEADMARK_DRAIN_DELAY_MS": 20000, "HEADMARK_COMPRESSION": True, "DATABASE_URL_FILE": "/elsewhere"}
     deployment = render({"settings": settings, "autoscaling": {"enabled": False}, "replicas": 3, "secretName": "keys"}, "web")
     assert "HorizontalPodAutoscaler" not in deployment
     deployment = deployment["Deployment"]
@@ -78,10 +78,10 @@ def main():
         env = container["env"]
         values = {item["name"]: item["value"] for item in env}
         assert len(values) == len(env), "a setting is there twice"
-        assert [values[name] for name in settings] == ["10000000", "20000", "true"], values
+        assert [values[name] for name in settings] == ["10000000", "20000", "true", "/elsewhere"], values
 
     for wrong in ({"setting": {}}, {"settings": {"headmark": "x"}}, {"replicas": 0}, {"image": {"repositry": "x"}}, {"autoscaling": {"minReplicas": "two"}}):
-        assert render(wrong) is None, f"the chart takes {wrong}"
+        assert render(wrong) is None, f"the chart accepts {wrong}"
 
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())
     cargo = next(line for line in (DEPLOY.parent / "Cargo.toml").read_text().splitlines() if line.startswith("version"))

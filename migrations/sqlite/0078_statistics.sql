@@ -1,9 +1,10 @@
--- What a large installation looks like, for the planner. Without it SQLite guesses ten rows for whatever a first column finds: it took a user's whole inbox
--- for no larger than one of its chats, and went through all of it.
--- The columns: table, index (the table's own name: its primary key); then how many rows there are, with the same first column, with the same first two,
--- and so on.
+-- What a large installation looks like, for the planner. Without these numbers SQLite guesses ten rows for
+-- whatever a first column finds. So it read a user's whole inbox to find one chat.
+-- The columns: table; index (the table's own name: its primary key); then how many rows there are, how
+-- many have the same first column, how many the same first two, and so on.
 analyze sqlite_master;
-delete from sqlite_stat1 where tbl in ('inbox', 'directs', 'group_messages', 'mutes', 'notification_receivers', 'posts');
+delete from sqlite_stat1
+where tbl in ('inbox', 'directs', 'group_messages', 'mutes', 'notification_receivers', 'posts');
 insert into sqlite_stat1 (tbl, idx, stat) values
     ('inbox', 'inbox', '10000000 1000 1'),
     ('inbox', 'inbox_of_peer', '5000000 500 20 1'),

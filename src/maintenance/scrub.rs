@@ -72,7 +72,7 @@ pub(crate) async fn run(state: Arc<ScrubContext>, config: ScrubConfig, stop: Can
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(EVERY.max(took * REST)) => {}
+            () = tokio::time::sleep(rest_after(took)) => {}
         }
         if left.is_empty() {
             left = state.last_seen.seen_today();
@@ -89,6 +89,11 @@ pub(crate) async fn run(state: Arc<ScrubContext>, config: ScrubConfig, stop: Can
             tracing::debug!(?error, "could not scrub");
         }
     }
+}
+
+/// How long it rests after a batch that took so long.
+fn rest_after(took: Duration) -> Duration {
+    EVERY.max(took * REST)
 }
 
 /// Compares these users' entries and numbers with their rows, and repairs what differs. Returns how
@@ -162,4 +167,17 @@ async fn differing(state: &ScrubContext, users: &[UserId]) -> Result<Vec<UserId>
 /// part.
 fn saying(entry: &Entry) -> BTreeMap<&str, &str> {
     entry.parts.iter().filter(|(_, text)| !matches!(*text, "" | "0" | "0 0")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_a_tenth_of_the_time_at_most() {
+        assert_eq!(rest_after(Duration::from_millis(20)), Duration::from_secs(1));
+        for took in [200, 2000, 60_000].map(Duration::from_millis) {
+            assert!(took * 10 <= took + rest_after(took), "{took:?}");
+        }
+    }
 }

@@ -200,7 +200,7 @@ fn the_proxies_bear_a_held_poll() {
     assert_eq!(value(&ingress, "proxy-buffering:"), "off");
 }
 
-/// Whoever forgets to change them must not run a server that others can enter.
+/// Everybody knows these secrets, so a server that accepted them would be open.
 #[test]
 fn the_secrets_of_the_example_open_nothing() {
     let secret = |name: &str| read(&format!("deploy/kubernetes/example/secrets/{name}"));

@@ -1,12 +1,12 @@
 //! What is read does not grow with what is kept beside it: a sweep that finds nothing old reads
 //! nothing, and who came back to a group a hundred times is one row of it.
 
-use headmark::db::{Column, Conn, Statement};
+use headmark::db::{Column, Statement};
 use serde_json::Value;
 use sqlx::Executor as _;
 
 use super::plans::inputs;
-use super::sqlite_rows::{plan, searches};
+use super::sqlite_rows::{migrated, plan, searches};
 use crate::support::{Hand, Tier, World};
 
 /// Pieces of statements: the sweep of keys, a user's entry, and the latest membership.
@@ -87,14 +87,11 @@ async fn past_memberships_are_not_read_on_postgres() {
     assert!(entry < 20.0, "{entry} for a user's entry");
 }
 
-/// SQLite plans by its schema alone.
+/// SQLite plans by its schema, and by the numbers that a migration gives it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_finds_the_same_by_an_index() {
     let world = World::new(Tier::Embedded).await;
-    let node = world.node().await;
-    let db = node.app.state().db.clone();
-    node.stop().await;
-    let Conn::Sqlite(mut conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
+    let mut conn = migrated(&world).await;
     for (piece, found) in [
         (SWEEP, "idempotency_keys_created_at (created_at<?)"),
         (ENTRY, "memberships_now (user_id=? AND to_seq<?)"),
@@ -110,10 +107,7 @@ async fn sqlite_finds_the_same_by_an_index() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_uses_every_index() {
     let world = World::new(Tier::Embedded).await;
-    let node = world.node().await;
-    let db = node.app.state().db.clone();
-    node.stop().await;
-    let Conn::Sqlite(mut conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
+    let mut conn = migrated(&world).await;
     let indexes: Vec<String> =
         sqlx::query_scalar("select name from sqlite_master where type = 'index' and sql is not null").fetch_all(&mut *conn).await.unwrap();
     assert!(indexes.len() > 30, "only {} indexes", indexes.len());
@@ -130,10 +124,7 @@ async fn sqlite_uses_every_index() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_reads_a_chat_and_not_the_whole_inbox() {
     let world = World::new(Tier::Embedded).await;
-    let node = world.node().await;
-    let db = node.app.state().db.clone();
-    node.stop().await;
-    let Conn::Sqlite(mut conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
+    let mut conn = migrated(&world).await;
     let mut found = 0;
     for statement in headmark::app::statements() {
         let (text, _) = statement.sqlite_texts(1);

@@ -129,13 +129,19 @@ fn narrowed(plan: &[String]) -> (usize, usize) {
     (usize::MAX - scans, plan.iter().map(|line| line.matches("=?").count()).sum())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bound_rows_do_what_rows_as_json_do() {
-    let world = World::new(Tier::Embedded).await;
+/// A connection to the database of a node that was there.
+pub(super) async fn migrated(world: &World) -> Box<SqliteConnection> {
     let node = world.node().await;
     let db = node.app.state().db.clone();
     node.stop().await;
-    let Conn::Sqlite(mut conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
+    let Conn::Sqlite(conn) = db.connect().await.unwrap() else { panic!("not SQLite") };
+    conn
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bound_rows_do_what_rows_as_json_do() {
+    let world = World::new(Tier::Embedded).await;
+    let mut conn = migrated(&world).await;
     let tables = names(&mut conn, "select name from sqlite_master where type = 'table' and name not like 'sqlite%'").await;
     seed(&mut conn, &tables).await;
     let before = dump(&mut conn, &tables).await;

@@ -17,7 +17,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub state: State,
-    /// What it is about: `postgres`, `redis`, `service`.
+    /// What it is about, as `postgres`, `replica` or `service`.
     pub about: &'static str,
     /// What was found, and why it matters.
     pub what: String,

@@ -41,7 +41,7 @@ const MAX_CATCH_UP: Duration = Duration::from_secs(5);
 /// How long a replica has to tell of itself.
 const MAX_LOOK: Duration = Duration::from_secs(5);
 
-/// What a replica tells of itself; None where there is none.
+/// The facts of the replica; None if none is configured.
 ///
 /// # Errors
 /// A sentence for the operator.

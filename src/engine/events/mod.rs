@@ -49,8 +49,8 @@ pub struct EventConfig {
     #[arg(long, env = "HEADMARK_EVENT_TTL_HOURS", default_value_t = 168, value_parser = clap::value_parser!(u32).range(1..=876_000))]
     pub event_ttl_hours: u32,
 
-    /// The key of the Redis stream to which events are also appended. There is none where
-    /// HEADMARK_EVENT_STREAM_LENGTH is 0.
+    /// The key of the Redis stream to which events are also appended. To turn the
+    /// stream off, set HEADMARK_EVENT_STREAM_LENGTH to 0.
     #[arg(long, env = "HEADMARK_EVENT_STREAM", default_value = "headmark:events")]
     pub event_stream: String,
 
