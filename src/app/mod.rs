@@ -1,5 +1,6 @@
 //! The program: settings, a node put together, every route, serving, the command line.
 
+pub mod application;
 pub mod cli;
 pub mod config;
 mod console;

@@ -10,6 +10,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::app::application::Application;
 use crate::app::config::Config;
 use crate::app::engines::Engines;
 use crate::app::state::AppState;
@@ -37,7 +38,7 @@ use crate::features::{relations, views};
 use crate::http::auth::Auth;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
-use crate::http::polling::{Polling, Waiting};
+use crate::http::polling::{Interval, Polling, Waiting};
 use crate::http::traces::Traces;
 use crate::maintenance::{push, removal, scrub};
 use crate::summary::{ChatPart, Parts, Summaries};
@@ -53,7 +54,7 @@ const MAX_STOP_STEP: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct App {
     state: AppState,
-    router: Router,
+    application: Application,
     tasks: TaskTracker,
     stop: CancellationToken,
     traces: Option<Traces>,
@@ -114,7 +115,7 @@ impl App {
             heads: Arc::clone(&heads),
             waiting: Waiting::new(config.polls.waiting_polls, config.polls.waiting_shares(auth.is_open())),
             draining: CancellationToken::new(),
-            interval_s: config.polls.poll_interval,
+            interval: Interval::new(config.polls.poll_interval),
             clock: clock.clone(),
         });
         let group_changes = GroupChanges::new();
@@ -144,8 +145,8 @@ impl App {
         let state = AppState::new(engines, config);
         let edge = EdgeConfig { tracer: traces.as_ref().map(Traces::tracer), ..config.http.edge(state.auth.is_open()) };
         let limiter = edge.limiter.clone();
-        let router = router::build(&state, edge);
-        let this = Self { state, router, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
+        let application = router::build(&state, edge);
+        let this = Self { state, application, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
         this.spawn_tasks(limiter);
         if let Some(replica) = replica {
             this.tasks.spawn(replica.run(this.stop.clone()));
@@ -158,7 +159,13 @@ impl App {
     }
 
     pub fn router(&self) -> Router {
-        self.router.clone()
+        self.application.router().clone()
+    }
+
+    /// The same with the shorter way of polls, to be served.
+    #[must_use]
+    pub fn application(&self) -> Application {
+        self.application.clone()
     }
 
     #[must_use]

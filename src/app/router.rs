@@ -1,12 +1,14 @@
 //! Every route, in one list, and the OpenAPI document that follows from it.
 
 use axum::Router;
+use tower::Layer as _;
 use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::app::application::{Application, Shortcut};
 use crate::app::state::AppState;
 use crate::app::{console, docs, probes, problems};
 use crate::base::ids::{GroupId, Seq};
@@ -139,7 +141,7 @@ fn loosen(document: &mut utoipa::openapi::OpenApi) {
 }
 
 /// The application: routes, documents, fallbacks, and the edge around them.
-pub fn build(node: &AppState, edge: EdgeConfig) -> Router {
+pub fn build(node: &AppState, edge: EdgeConfig) -> Application {
     let (router, document) = routes(Some(node));
     let openapi = document.to_json().unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document has no JSON form");
@@ -149,8 +151,13 @@ pub fn build(node: &AppState, edge: EdgeConfig) -> Router {
     let router = router.merge(documents).fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
     let origins = edge.origins.clone();
     let edge = EdgeLayer::new(edge);
+    let poll = edge.for_route(summary::http::POLL).layer(summary::http::poll(node.contexts.summary.clone()));
     // Each layer boxes a future for every request: none is put on for nothing.
-    if origins.is_none() { router.layer(edge) } else { router.layer(origins.preflights()).layer(edge).layer(origins.answers()) }
+    if origins.is_none() {
+        return Application::new(router.layer(edge), Shortcut::new(poll));
+    }
+    let poll = Shortcut::new(origins.answers().layer(poll));
+    Application::new(router.layer(origins.preflights()).layer(edge).layer(origins.answers()), poll)
 }
 
 /// The OpenAPI document as it is served and kept in `openapi/openapi.json`.

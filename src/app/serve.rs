@@ -23,7 +23,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,6 +30,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::app::application::Application;
 use crate::http::limit::Peer;
 pub use config::HttpConfig;
 pub(crate) use connection::CONNECTIONS;
@@ -56,10 +56,16 @@ pub struct Stop {
 ///
 /// # Errors
 /// None at present: a connection that cannot be accepted is logged and the next one tried.
-pub async fn serve(listener: TcpListener, app: Router, config: HttpConfig, stop: Stop, threads: Arc<Threads>) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    app: impl Into<Application>,
+    config: HttpConfig,
+    stop: Stop,
+    threads: Arc<Threads>,
+) -> io::Result<()> {
     let permits = Arc::new(Semaphore::new(config.max_connections));
     let ending = Arc::new(Ending::default());
-    let server = Arc::new(Server::new(app, Arc::clone(&ending), &config, threads.main().clone()));
+    let server = Arc::new(Server::new(app.into(), Arc::clone(&ending), &config, threads.main().clone()));
     // Closed from the start, so that waiting for it ends as soon as no connection is left; it takes
     // new ones all the same.
     let connections = TaskTracker::new();

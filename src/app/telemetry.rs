@@ -20,7 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::app::process;
 use crate::base::clock::Clock;
-use crate::http::{context, edge, limit, places, shares};
+use crate::http::{answering, context, limit, places, shares};
 
 /// Counters that alerts watch. They begin at 0: an increase is only seen from one sample to another.
 const WATCHED: [&str; 11] = [
@@ -114,7 +114,7 @@ fn install() -> PrometheusHandle {
     metrics::describe_counter!(crate::http::REQUESTS, "Requests answered, by method, route and status; 499 is a caller who hung up.");
     metrics::describe_histogram!(crate::http::SECONDS, metrics::Unit::Seconds, "Time from a request's headers to its answer's, by route.");
     metrics::describe_histogram!(crate::http::HELD_SECONDS, metrics::Unit::Seconds, "The same, of requests that were held.");
-    metrics::describe_counter!(edge::PANICS, "Panics that were caught and answered with 500.");
+    metrics::describe_counter!(answering::PANICS, "Panics that were caught and answered with 500.");
     metrics::describe_counter!(places::REFUSED, "Requests refused because too many were in flight.");
     metrics::describe_counter!(shares::REFUSED, "Requests refused because their caller held as much as it may, by what it held.");
     metrics::describe_counter!(

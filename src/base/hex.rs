@@ -1,21 +1,26 @@
 //! Hexadecimal digits. Each poll writes several numbers in them, and the standard library's formatter
 //! takes longer for these than the poll takes to find its answer.
 
+/// The lower-case digits of so many bytes, two for each.
+#[must_use]
+pub fn digits<const N: usize>(bytes: [u8; N]) -> [[u8; 2]; N] {
+    bytes.map(|byte| PAIRS.get(usize::from(byte)).copied().unwrap_or_default())
+}
+
 /// Appends the lower-case digits of bytes, two for each.
 pub fn push(bytes: &[u8], text: &mut String) {
     text.reserve(bytes.len() * 2);
     // In pieces, as each `push` of a digit would look for room.
-    for bytes in bytes.chunks(PIECE) {
-        let mut digits = [[0; 2]; PIECE];
-        for (pair, byte) in digits.iter_mut().zip(bytes) {
-            *pair = PAIRS.get(usize::from(*byte)).copied().unwrap_or_default();
-        }
-        let written = digits.as_flattened().get(..bytes.len() * 2).and_then(|digits| std::str::from_utf8(digits).ok());
-        text.push_str(written.unwrap_or_default());
+    let (pieces, rest) = bytes.as_chunks::<PIECE>();
+    for piece in pieces {
+        text.push_str(std::str::from_utf8(digits(*piece).as_flattened()).unwrap_or_default());
+    }
+    for byte in rest {
+        text.push_str(std::str::from_utf8(digits([*byte]).as_flattened()).unwrap_or_default());
     }
 }
 
-const PIECE: usize = 16;
+const PIECE: usize = 8;
 
 /// The two digits of each byte.
 static PAIRS: [[u8; 2]; 256] = pairs();

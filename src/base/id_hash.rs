@@ -13,7 +13,8 @@ use rand::RngExt as _;
 /// This process's multiplier. It is odd, so that no two ids have the same product.
 static MULTIPLIER: LazyLock<u64> = LazyLock::new(|| rand::rng().random::<u64>() | 1);
 
-/// Makes the hashers of maps by id. Texts that others choose do not belong into such a map.
+/// Makes the hashers of maps by id, or by names that the operator or the program chooses. Texts that
+/// callers choose do not belong into such a map.
 #[derive(Debug, Clone, Copy)]
 pub struct IdHash {
     multiplier: u64,

@@ -298,14 +298,14 @@ pub(super) fn unbind(from: usize, to: usize) -> String {
 fn write_literal(statement: &'static Statement, column: &Column, text: &mut String) {
     text.push('\'');
     match column {
-        // Writing to a String cannot fail.
         Column::Int(values) if statement.scalar => {
-            let _ = write!(text, "{}", values.first().copied().unwrap_or_default());
+            text.push_str(itoa::Buffer::new().format(values.first().copied().unwrap_or_default()));
         }
         Column::Text(values) if statement.scalar => push_quoted(values.first().map_or("", String::as_str), false, text),
         Column::Int(values) => {
             for (row, value) in values.iter().enumerate() {
-                let _ = write!(text, "{}{value}", if row == 0 { '{' } else { ',' });
+                text.push(if row == 0 { '{' } else { ',' });
+                text.push_str(itoa::Buffer::new().format(*value));
             }
             text.push_str(if values.is_empty() { "{}" } else { "}" });
         }

@@ -41,11 +41,14 @@ impl Encoding {
         })
     }
 
-    /// The encoding that the caller prefers, of two that it likes as much zstd. None: the body is sent as it is, also to a caller
-    /// who refuses even that, since what was done cannot become a 406. Several headers are taken for none.
+    /// The encoding that the caller prefers, by its headers.
     pub(crate) fn accepted(headers: &HeaderMap) -> Option<Self> {
-        let mut values = headers.get_all(header::ACCEPT_ENCODING).iter();
-        let (Some(value), None) = (values.next(), values.next()) else { return None };
+        wish(headers).and_then(Self::preferred)
+    }
+
+    /// The encoding that an `Accept-Encoding` prefers, of two that it likes as much zstd. None: the body is sent as it is, also to
+    /// a caller who refuses even that, since what was done cannot become a 406.
+    pub(super) fn preferred(value: &HeaderValue) -> Option<Self> {
         let (mut gzip, mut zstd, mut identity) = (0, 0, 0);
         for entry in value.to_str().ok()?.split(',') {
             let (name, weight) = entry.split_once(';').unwrap_or((entry, "q=1"));
@@ -79,6 +82,12 @@ impl Encoding {
             Self::Zstd => zstd::bulk::compress(plain, ZSTD_LEVEL).map(Bytes::from),
         }
     }
+}
+
+/// The `Accept-Encoding` of a request. Several are taken for none.
+pub(super) fn wish(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(header::ACCEPT_ENCODING).iter();
+    values.next().filter(|_| values.next().is_none())
 }
 
 /// A weight such as `q=0.5`, in thousandths.

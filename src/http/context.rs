@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use axum::extract::MatchedPath;
 use axum::http::{HeaderValue, Method};
+use tokio::task::futures::TaskLocalFuture;
 
 use crate::base::error::Problem;
 use crate::http::caller::Caller;
@@ -19,7 +20,8 @@ use crate::http::places::Place;
 use crate::http::traces::RequestSpan;
 
 tokio::task_local! {
-    static CURRENT: Context;
+    // Boxed, as it changes places each time that the request goes on.
+    static CURRENT: Box<Context>;
 }
 
 /// The bounds on a request's body, as the edge was configured.
@@ -37,13 +39,31 @@ impl Default for BodyRules {
     }
 }
 
+/// A route as the document names it, such as `/v1/users/{user}/badges`.
+#[derive(Debug, Clone)]
+pub(crate) enum RouteName {
+    /// The router has found it.
+    Matched(MatchedPath),
+    /// The request came without the router.
+    Fixed(&'static str),
+}
+
+impl RouteName {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Matched(path) => path.as_str(),
+            Self::Fixed(name) => name,
+        }
+    }
+}
+
 /// One request.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) request_id: HeaderValue,
     pub(crate) traceparent: Option<HeaderValue>,
     pub(crate) method: Method,
-    pub(crate) route: Option<MatchedPath>,
+    pub(crate) route: Option<RouteName>,
     pub(crate) body_rules: BodyRules,
     pub(crate) caller: OnceCell<Caller>,
     /// Its span, while traces are sent anywhere. Boxed, since most requests have none and all are
@@ -65,7 +85,7 @@ pub(crate) const UNMATCHED: &str = "unmatched";
 
 impl Context {
     pub(crate) fn route(&self) -> &str {
-        self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str)
+        self.route.as_ref().map_or(UNMATCHED, RouteName::as_str)
     }
 
     /// Hands each field to `field`, as name and text.
@@ -93,14 +113,17 @@ fn trace_id(traceparent: &HeaderValue) -> Option<&str> {
     (well_formed && trace_id.bytes().any(|b| b != b'0')).then_some(trace_id)
 }
 
+/// A future that runs as part of a request.
+pub(crate) type Scoped<F> = TaskLocalFuture<Box<Context>, F>;
+
 /// Runs a future as part of a request.
-pub(crate) async fn scope<F: Future>(context: Context, future: F) -> F::Output {
-    CURRENT.scope(context, future).await
+pub(crate) fn scope<F: Future>(context: Context, future: F) -> Scoped<F> {
+    CURRENT.scope(Box::new(context), future)
 }
 
 /// Asks the request being served; `None` outside of one.
 pub(crate) fn with<R>(ask: impl FnOnce(&Context) -> R) -> Option<R> {
-    CURRENT.try_with(ask).ok()
+    CURRENT.try_with(|context| ask(context)).ok()
 }
 
 /// The id of the request being served, as its response's `X-Request-Id` shows it.

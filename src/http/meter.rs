@@ -9,6 +9,8 @@ use arc_swap::ArcSwap;
 use axum::http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 
+use crate::base::id_hash::IdHash;
+
 /// Requests answered, by method, route and status.
 pub(crate) const REQUESTS: &str = "headmark_http_requests_total";
 /// Time to answer, by route, of requests that were not held.
@@ -35,7 +37,7 @@ struct RouteMeter {
 }
 
 /// The handles of all routes that were asked for; as many as the router has, and one more.
-pub(super) struct Meter(ArcSwap<HashMap<Arc<str>, Arc<RouteMeter>>>);
+pub(super) struct Meter(ArcSwap<HashMap<Arc<str>, Arc<RouteMeter>, IdHash>>);
 
 impl Meter {
     pub(super) fn new() -> Self {

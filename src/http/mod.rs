@@ -7,6 +7,7 @@
 //! request.
 
 pub mod answer;
+pub(crate) mod answering;
 pub mod auth;
 pub mod body;
 pub mod caller;
@@ -15,7 +16,7 @@ pub(crate) mod compress;
 pub mod context;
 pub mod cors;
 pub mod edge;
-mod held;
+pub(crate) mod held;
 pub mod limit;
 mod meter;
 pub mod name_pages;

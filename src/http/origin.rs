@@ -100,6 +100,11 @@ fn is_loopback_origin(origin: &str) -> bool {
 
 /// `localhost`, `127.0.0.1` or `[::1]`, with or without a port.
 fn is_loopback_authority(authority: &str) -> bool {
+    // What most send is told without taking it apart.
+    let usual = ["localhost", "127.0.0.1"].into_iter().find_map(|host| authority.strip_prefix(host));
+    if let Some(port) = usual.and_then(|rest| rest.strip_prefix(':')) {
+        return port.parse::<u16>().is_ok();
+    }
     let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, "")) => (host, None),
         Some((host, port)) => match port.strip_prefix(':') {

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts, RawPathParams};
-use axum::http::Method;
 use axum::http::request::Parts;
+use axum::http::{Method, Uri};
 use futures_util::future::BoxFuture;
 use utoipa::ToSchema;
 
@@ -93,10 +93,10 @@ impl UserPath {
     }
 }
 
-/// The same for polls that read the user's entry in any case: their handlers refuse users that were
-/// erased ([`alive`](crate::engine::entries::alive)).
+/// The same for polls that read the user's entry in any case, and nothing else of the path: their
+/// handlers refuse users that were erased ([`alive`](crate::engine::entries::alive)).
 #[derive(Debug)]
-pub struct PolledUserPath(pub UserPath);
+pub struct PolledUser(pub UserId);
 
 /// The user of `/v1/users/{user}/…`, for routes open to any caller: anyone with credentials may ask
 /// about anyone.
@@ -124,14 +124,38 @@ where
 {
     let caller = Caller::from_request_parts(parts, state).await?;
     let params = PathParams::from_request_parts(parts, state).await?;
-    let user = match (params.text("user")?, &caller) {
-        ("me", Caller::User { id }) => *id,
-        ("me", Caller::Service { .. }) => {
-            return Err(Problem::new(Code::Forbidden, "'me' works only with a user token. A service must name the user by id."));
-        }
-        (_, _) => params.get("user")?,
-    };
+    let user = user_of(params.text("user")?, &caller)?;
     Ok((caller, params, user))
+}
+
+/// The user that a caller names by this text.
+fn user_of(text: &str, caller: &Caller) -> Result<UserId, Problem> {
+    match (text, caller) {
+        ("me", Caller::User { id }) => Ok(*id),
+        ("me", Caller::Service { .. }) => {
+            Err(Problem::new(Code::Forbidden, "'me' works only with a user token. A service must name the user by id."))
+        }
+        (id, _) => id.parse().map_err(|rule: Invalid| invalid("user", rule.0)),
+    }
+}
+
+/// The user as the path of a user's own route has it, and the rest behind, where nothing of the user
+/// needs to be decoded. The router's own values are a copy for each request.
+pub(crate) fn plain_user(uri: &Uri) -> Option<(&str, &str)> {
+    let found = uri.path().strip_prefix("/v1/users/")?.split_once('/')?;
+    (!found.0.contains('%')).then_some(found)
+}
+
+/// The caller may act for the user, and the user is about to be answered.
+async fn admit<S>(caller: &Caller, user: UserId, state: &S) -> Result<(), Problem>
+where
+    Option<Arc<dyn Witness>>: FromRef<S>,
+{
+    caller.may_act_for(user)?;
+    if let Some(noted) = Option::<Arc<dyn Witness>>::from_ref(state).as_deref().and_then(|witness| witness.saw(user)) {
+        noted.await;
+    }
+    Ok(())
 }
 
 /// Hears of each request on a user's own routes.
@@ -167,13 +191,14 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let PolledUserPath(path) = PolledUserPath::from_request_parts(parts, state).await?;
-        refuse_erased(parts, state, path.user).await?;
-        Ok(path)
+        let (caller, params, user) = caller_and_user(parts, state).await?;
+        admit(&caller, user, state).await?;
+        refuse_erased(parts, state, user).await?;
+        Ok(Self { user, caller, params })
     }
 }
 
-impl<S> FromRequestParts<S> for PolledUserPath
+impl<S> FromRequestParts<S> for PolledUser
 where
     S: Send + Sync,
     Arc<Auth>: FromRef<S>,
@@ -182,12 +207,13 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let (caller, params, user) = caller_and_user(parts, state).await?;
-        caller.may_act_for(user)?;
-        if let Some(noted) = Option::<Arc<dyn Witness>>::from_ref(state).as_deref().and_then(|witness| witness.saw(user)) {
-            noted.await;
-        }
-        Ok(Self(UserPath { user, caller, params }))
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let user = match plain_user(&parts.uri) {
+            Some((user, _)) => user_of(user, &caller)?,
+            None => user_of(PathParams::from_request_parts(parts, state).await?.text("user")?, &caller)?,
+        };
+        admit(&caller, user, state).await?;
+        Ok(Self(user))
     }
 }
 

@@ -66,10 +66,25 @@ pub struct Polling {
     pub waiting: Waiting,
     /// Cancelled when the node is to stop: waiting polls are answered, `/readyz` says no.
     pub draining: CancellationToken,
-    /// The pace asked of polling clients, in seconds.
-    pub interval_s: u32,
+    /// The pace asked of polling clients.
+    pub interval: Interval,
     /// Tells when a value changes by itself.
     pub clock: Clock,
+}
+
+/// A pace: seconds between two polls, and the header that asks for them.
+#[derive(Debug)]
+pub struct Interval {
+    seconds: u32,
+    header: HeaderValue,
+}
+
+impl Interval {
+    /// A pace of so many seconds.
+    #[must_use]
+    pub fn new(seconds: u32) -> Self {
+        Self { seconds, header: HeaderValue::from(seconds) }
+    }
 }
 
 /// One reading of a polled resource.
@@ -396,9 +411,10 @@ fn tagged(node: &Polling, tag: String, mut response: Response) -> Response {
         headers.insert(header::ETAG, tag);
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    let Interval { seconds, header: usual } = &node.interval;
     let stopping = node.draining.is_cancelled();
-    let interval_s = if stopping { node.interval_s.min(STOPPING_INTERVAL_S) } else { node.interval_s };
-    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(interval_s));
+    let interval = if stopping { HeaderValue::from((*seconds).min(STOPPING_INTERVAL_S)) } else { usual.clone() };
+    headers.insert(X_POLL_INTERVAL.clone(), interval);
     response
 }
 
@@ -408,6 +424,6 @@ fn degraded(node: &Polling, body: Bytes) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(node.interval_s.saturating_mul(2)));
+    headers.insert(X_POLL_INTERVAL.clone(), HeaderValue::from(node.interval.seconds.saturating_mul(2)));
     response
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 
 use crate::base::error::{Code, Problem};
+use crate::base::id_hash::IdHash;
 use crate::base::ids::UserId;
 use crate::http::caller::Caller;
 
@@ -60,9 +61,9 @@ pub struct Shares {
     detail: &'static str,
     bounds: Bounds,
     /// As many as there are names of keys, so none is ever removed.
-    services: ArcSwap<HashMap<Arc<str>, Arc<AtomicUsize>>>,
+    services: ArcSwap<HashMap<Arc<str>, Arc<AtomicUsize>, IdHash>>,
     /// Only users who hold something.
-    users: Vec<Mutex<HashMap<UserId, usize>>>,
+    users: Vec<Mutex<HashMap<UserId, usize, IdHash>>>,
 }
 
 impl Shares {
@@ -127,7 +128,7 @@ impl Shares {
     }
 
     /// Nothing panics while it is locked, so a poisoned lock guards whole data.
-    fn users_with(&self, user: UserId) -> Option<MutexGuard<'_, HashMap<UserId, usize>>> {
+    fn users_with(&self, user: UserId) -> Option<MutexGuard<'_, HashMap<UserId, usize, IdHash>>> {
         let at = usize::try_from(user.get().unsigned_abs()).unwrap_or(0) % SHARDS;
         self.users.get(at).map(|users| users.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::http::{self, HeaderMap, Method, StatusCode, Uri, Version};
 use clap::Args;
 use futures_util::future::BoxFuture;
@@ -217,10 +217,9 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Begins the span of a request, as a child of the one that `traceparent` and `tracestate`
+    /// Begins the span of a request to a route, as a child of the one that `traceparent` and `tracestate`
     /// name.
-    pub(crate) fn begin(&self, request: &Request) -> Option<RequestSpan> {
-        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    pub(crate) fn begin(&self, request: &Request, route: Option<&str>) -> Option<RequestSpan> {
         if route.is_some_and(|route| PROBES.contains(&route)) {
             return None;
         }

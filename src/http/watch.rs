@@ -1,11 +1,11 @@
 //! What the task of a connection has to know about its requests and writes to end it in time.
 //!
-//! hyper bounds how long HTTP/1 headers take. It bounds neither how long a caller takes to receive
-//! an answer nor how long an HTTP/2 connection stays without a request. [`Watch`] keeps the times
-//! from which `serve` decides both.
+//! hyper bounds neither how long a caller takes to receive an answer nor how long an HTTP/2 connection
+//! stays without a request. It would bound how long HTTP/1 headers take by a timer for each request,
+//! which costs a fortieth of a poll. [`Watch`] keeps that from which `serve` decides all three.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,9 @@ pub(crate) struct Watch {
     /// Since when the socket has taken less than it was given, in milliseconds after `opened`, plus
     /// one; 0: it has taken all.
     blocked_ms: AtomicU64,
+    /// The requests of an HTTP/1 connection: how many it has had, and how many it has now.
+    requests: AtomicU64,
+    serving: AtomicUsize,
     streams: Mutex<Streams>,
 }
 
@@ -44,6 +47,8 @@ impl Watch {
             http2: AtomicBool::new(false),
             last_answer: AtomicBool::new(false),
             blocked_ms: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            serving: AtomicUsize::new(0),
             streams,
         })
     }
@@ -94,7 +99,21 @@ impl Watch {
         (self.is_http2() && streams.open == 0).then(|| streams.quiet_since.elapsed())
     }
 
-    /// A request begins.
+    /// A request of HTTP/1 begins.
+    pub(crate) fn serve(self: &Arc<Self>) -> Serving {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.serving.fetch_add(1, Ordering::Relaxed);
+        Serving(Arc::clone(self))
+    }
+
+    /// Which request an HTTP/1 connection waits for, by how many it has had; None while it has one,
+    /// or while its caller is receiving.
+    pub(crate) fn awaited(&self) -> Option<u64> {
+        let waits = self.serving.load(Ordering::Relaxed) == 0 && self.blocked_ms.load(Ordering::Relaxed) == 0 && !self.is_http2();
+        waits.then(|| self.requests.load(Ordering::Relaxed))
+    }
+
+    /// A request of HTTP/2 begins.
     pub(crate) fn begin(self: &Arc<Self>) -> HttpStream {
         self.streams().open += 1;
         HttpStream { watch: Arc::clone(self), answer: None }
@@ -103,6 +122,23 @@ impl Watch {
     /// Nothing panics while it is locked, so a poisoned lock guards whole data.
     fn streams(&self) -> MutexGuard<'_, Streams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request of an HTTP/1 connection; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Serving(Arc<Watch>);
+
+impl Serving {
+    /// Whether the answer is to say that it is the last.
+    pub(crate) fn announces_close(&self) -> bool {
+        self.0.announces_close()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.serving.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -144,6 +180,21 @@ impl Drop for HttpStream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_http1_connection_waits_for_the_next_request_while_it_has_none_and_its_caller_receives_nothing() {
+        let watch = Watch::new();
+        assert_eq!(watch.awaited(), Some(0));
+        let first = watch.serve();
+        assert_eq!(watch.awaited(), None);
+        watch.blocked();
+        drop(first);
+        assert_eq!(watch.awaited(), None, "the answer is not sent yet");
+        watch.flushed();
+        assert_eq!(watch.awaited(), Some(1));
+        watch.begins_http2();
+        assert_eq!(watch.awaited(), None);
+    }
 
     #[test]
     fn the_oldest_answer_counts_and_a_connection_is_quiet_without_requests() {

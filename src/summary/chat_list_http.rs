@@ -26,7 +26,7 @@ use crate::features::inbox::direct_lists;
 use crate::http::body::{Body, in_range, present, unique_map};
 use crate::http::pages::{self, PageOut, PageParams};
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::path::{PolledUserPath, UserOrMe, UserPath};
+use crate::http::path::{PolledUser, UserOrMe, UserPath};
 use crate::http::polling::{self, Resource, Seen, WaitParams};
 use crate::http::served::Served;
 
@@ -145,13 +145,13 @@ async fn all_chats(state: &ChatListContext, user: UserId) -> Result<ReadChats> {
         (status = 304, description = "Not modified")))]
 async fn list_chats(
     state: Served<ChatListContext>,
-    PolledUserPath(path): PolledUserPath,
+    PolledUser(user): PolledUser,
     uri: Uri,
     Query(params): Query<ChatsParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let ChatsParams { unread, limit, cursor, wait } = params;
-    let (user, wait, unread_only) = (path.user, polling::wait_of(wait)?, unread == Some(true));
+    let (wait, unread_only) = (polling::wait_of(wait)?, unread == Some(true));
     let wanted = PageParams { limit, cursor }.wanted("chats", user)?;
     let asked = Asked::Page(Page { after: wanted.after, rows: wanted.rows(), unread_only });
     let read = |seen: Seen| {

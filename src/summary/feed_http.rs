@@ -17,7 +17,7 @@ use crate::engine::lanes::{Answer, Job};
 use crate::features::feed::{FeedCommand, Followed, Horizon, ResetFeedOut, store};
 use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, Query};
-use crate::http::path::{PolledUserPath, UserOrMe, UserPath};
+use crate::http::path::{PolledUser, UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Resource, Seen, WaitParams};
 use crate::http::served::Served;
 
@@ -77,12 +77,11 @@ async fn submit(state: &SummaryContext, user: UserId, followed: Followed) -> Res
         (status = 304, description = "Not modified")))]
 async fn get_feed(
     state: Served<SummaryContext>,
-    PolledUserPath(path): PolledUserPath,
+    PolledUser(user): PolledUser,
     Query(params): Query<WaitParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
-    let user = path.user;
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
         async move {

@@ -2,10 +2,13 @@
 //! answers with it.
 
 use std::collections::{BTreeMap, HashSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
+use axum::extract::Request;
+use axum::handler::Handler;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Deserializer};
@@ -25,7 +28,7 @@ use crate::features::views::{MAX_VIEWS, ViewKey};
 use crate::http::auth::Service;
 use crate::http::body::{Body, count_within, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
-use crate::http::path::{PolledUserPath, UserOrMe, UserPath};
+use crate::http::path::{PolledUser, UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
 use crate::http::served::Served;
 
@@ -56,6 +59,16 @@ pub fn routes() -> OpenApiRouter<Served<SummaryContext>> {
         .routes(routes!(reset_badges))
         .routes(routes!(query_badges))
         .routes(routes!(explain_badges))
+}
+
+/// The route that clients poll, for those who call it without the router.
+pub const POLL: &str = "/v1/users/{user}/badges";
+
+/// Its handler.
+pub fn poll(
+    context: Served<SummaryContext>,
+) -> impl tower::Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync {
+    Handler::with_state(get_unread_summary, context)
 }
 
 /// What narrows a summary.
@@ -168,7 +181,7 @@ fn view_keys(text: &str) -> Result<Vec<ViewKey>, String> {
         (status = 304, description = "Not modified")))]
 async fn get_unread_summary(
     state: Served<SummaryContext>,
-    PolledUserPath(path): PolledUserPath,
+    PolledUser(user): PolledUser,
     Query(params): Query<SummaryParams>,
     tags: IfNoneMatch,
 ) -> Result<Response> {
@@ -176,7 +189,6 @@ async fn get_unread_summary(
     let wait = polling::wait_of(params.wait)?;
     let views = params.views.as_deref().map(view_keys).transpose();
     let views = views.map_err(|why| Problem::query("views", why))?.unwrap_or_default();
-    let user = path.user;
     let read = |seen| {
         let (state, views) = (state.clone(), &views);
         async move {

@@ -80,18 +80,19 @@ impl Summaries {
 
     /// The summary of a state that was read.
     pub async fn put_together(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey]) -> UnreadSummary {
+        let now = self.clock.now();
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.entries.catch_up()).await;
         let mut summary = UnreadSummary {
             user,
             entry: None,
             own_is_stale: false,
-            broadcast_state: self.heads.broadcast_state(),
+            broadcast_state: self.heads.broadcast_state_at(now),
             shared_is_stale,
             decoded: Decoded::default(),
             counts: Counts::default(),
             views: Some(Vec::new()),
             wanted,
-            now: self.clock.now(),
+            now,
         };
         self.set_own(&mut summary, state);
         self.count(&mut summary, views).await;

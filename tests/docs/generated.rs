@@ -204,7 +204,7 @@ fn caller(sources: &[String], id: &str, operation: &Value) -> &'static str {
     match () {
         () if asks("Service") => "service",
         () if asks("GroupPath") => "member",
-        () if asks("UserPath") || asks("PolledUserPath") => "user",
+        () if asks("UserPath") || asks("PolledUser") => "user",
         () if asks("AnyUserPath") || asks("Caller") => "any",
         () => panic!("{id} asks for no caller"),
     }

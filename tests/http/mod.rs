@@ -7,5 +7,6 @@ mod idempotency;
 mod polling;
 mod pressure;
 mod problems;
+mod shorter_way;
 mod tokens;
 mod traces;

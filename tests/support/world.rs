@@ -263,7 +263,7 @@ impl Node {
         let app = App::start(&config, clock).await?;
         let stop = Stop::default();
         let threads = Arc::new(Threads::start().map_err(|error| error.to_string())?);
-        let serving = tokio::spawn(serve(listener, app.router(), config.http.clone(), stop.clone(), Arc::clone(&threads)));
+        let serving = tokio::spawn(serve(listener, app.application(), config.http.clone(), stop.clone(), Arc::clone(&threads)));
         Ok(Self { client: Client::new(&base), base, app, stop, serving, _threads: threads })
     }
 

@@ -41,7 +41,7 @@ async fn node(config: &Config) -> Result<(), String> {
         }
     };
     let mut displaced = false;
-    let serving = serve::serve(listener, app.router(), config.http.clone(), stop.clone(), Arc::clone(&threads));
+    let serving = serve::serve(listener, app.application(), config.http.clone(), stop.clone(), Arc::clone(&threads));
     tokio::pin!(serving);
     notifier.ready(address);
     let watchdog = tokio::spawn(notifier.clone().feed_watchdog(healthy));

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Router;
 use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::future::RouteFuture;
 use hyper::body::{Body as _, Incoming};
 use hyper::rt::Executor;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -26,8 +24,10 @@ use super::config::HttpConfig;
 use super::ending::Ending;
 use super::socket::Socket;
 
+use crate::app::application::{self, Application};
+use crate::http::held;
 use crate::http::limit::Peer;
-use crate::http::watch::{Link, Watch};
+use crate::http::watch::{Link, Serving, Watch};
 
 /// Connections that are open.
 pub(crate) const CONNECTIONS: &str = "headmark_http_connections";
@@ -55,7 +55,7 @@ const LOOKS: u32 = 8;
 
 /// What all connections of a server share.
 pub(super) struct Server {
-    pub(super) app: Router,
+    pub(super) app: Application,
     pub(super) ending: Arc<Ending>,
     builder: Builder<Streams>,
     header_timeout: Duration,
@@ -76,10 +76,11 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
 }
 
 impl Server {
-    pub(super) fn new(app: Router, ending: Arc<Ending>, config: &HttpConfig, main: Handle) -> Self {
+    pub(super) fn new(app: Application, ending: Arc<Ending>, config: &HttpConfig, main: Handle) -> Self {
         let mut builder = Builder::new(Streams(main.clone()));
         let mut http1 = builder.http1();
-        http1.timer(TokioTimer::new()).header_read_timeout(config.header_timeout());
+        // A connection is looked at for that now and then.
+        http1.header_read_timeout(None);
         // Bodies are small: one piece of memory with the headers is cheaper for the system to send
         // than two.
         http1.writev(false).max_buf_size(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX));
@@ -121,6 +122,7 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
     let mut cut = pin!(ending.cut.cancelled());
     let mut look = pin!(tokio::time::sleep(look_every));
     let (mut watching, mut closing) = (false, false);
+    let mut head = AwaitedHead::new(server.header_timeout, look_every);
     poll_fn(|cx| {
         // One poll leaves this task's waker behind; a task's waker does not change.
         let first = !std::mem::replace(&mut watching, true);
@@ -132,8 +134,8 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
             while look.as_mut().poll(cx).is_ready() {
                 look.as_mut().reset(tokio::time::Instant::now() + look_every);
             }
-            if server.is_over(&watch) {
-                tracing::debug!("closing a connection whose caller does not receive");
+            if server.is_over(&watch) || head.is_late(watch.awaited()) {
+                tracing::debug!("closing a connection whose caller neither sends nor receives");
                 return Poll::Ready(());
             }
             idle = server.is_idle(&watch);
@@ -164,11 +166,36 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
     .await;
 }
 
+/// How long a connection has waited for the headers of its next request, in looks.
+struct AwaitedHead {
+    /// Which request that is, and at how many looks in a row it was awaited.
+    request: Option<u64>,
+    looks: u32,
+    most: u32,
+}
+
+impl AwaitedHead {
+    /// Headers are late after this time, or up to a look later.
+    fn new(timeout: Duration, look_every: Duration) -> Self {
+        let looks = timeout.as_nanos().div_ceil(look_every.as_nanos().max(1));
+        // The wait may have begun just before the first of them.
+        Self { request: None, looks: 0, most: u32::try_from(looks).unwrap_or(u32::MAX).saturating_add(1) }
+    }
+
+    /// One more look, at which this request is awaited. Whether its headers are late.
+    fn is_late(&mut self, request: Option<u64>) -> bool {
+        let same = request.is_some() && request == self.request;
+        self.looks = if same { self.looks.saturating_add(1) } else { u32::from(request.is_some()) };
+        self.request = request;
+        self.looks >= self.most
+    }
+}
+
 /// The application, as one connection sees it: where it is needed, each request says where it comes
 /// from.
 #[derive(Clone)]
 struct Named {
-    app: Router,
+    app: Application,
     main: Handle,
     peer: Option<Peer>,
     watch: Arc<Watch>,
@@ -179,8 +206,9 @@ impl tower::Service<hyper::Request<Incoming>> for Named {
     type Error = Infallible;
     type Future = Announcing;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        tower::Service::<hyper::Request<Incoming>>::poll_ready(&mut self.app, cx)
+    /// Always: what bounds requests is the edge.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, mut request: hyper::Request<Incoming>) -> Self::Future {
@@ -191,12 +219,12 @@ impl tower::Service<hyper::Request<Incoming>> for Named {
         if streams {
             request.extensions_mut().insert(Link(Arc::clone(&self.watch)));
         }
-        let watch = (!streams).then(|| Arc::clone(&self.watch));
+        let serving = (!streams).then(|| self.watch.serve());
         let is_short = request.body().size_hint().upper().is_some_and(|bytes| bytes <= MAX_BODY_BYTES_ON_THREAD);
         let answer = self.app.call(request);
         let answer =
             if streams || is_short { Answer::Here(answer) } else { Answer::Elsewhere(AbortOnDropHandle::new(self.main.spawn(answer))) };
-        Announcing { answer, watch }
+        Announcing { answer, serving }
     }
 }
 
@@ -205,7 +233,7 @@ type Answered = Result<Response, Infallible>;
 /// Where an answer is made.
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one, which a box would put on the heap")]
 enum Answer {
-    Here(RouteFuture<Infallible>),
+    Here(application::Answer),
     /// In a task of the main runtime, which ends with this.
     Elsewhere(AbortOnDropHandle<Answered>),
 }
@@ -228,7 +256,8 @@ impl Answer {
 /// An answer, which over HTTP/1 says so when it is the last of its connection.
 struct Announcing {
     answer: Answer,
-    watch: Option<Arc<Watch>>,
+    /// Over HTTP/1.
+    serving: Option<Serving>,
 }
 
 impl Future for Announcing {
@@ -236,10 +265,13 @@ impl Future for Announcing {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answered> {
         let Ok(mut response) = ready!(self.answer.poll(cx));
-        if self.watch.as_ref().is_some_and(|watch| watch.announces_close()) {
+        let Some(serving) = self.serving.take() else { return Poll::Ready(Ok(response)) };
+        if serving.announces_close() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Poll::Ready(Ok(response))
+        // One that is streamed may pause.
+        let streamed = response.body().size_hint().exact().is_none();
+        Poll::Ready(Ok(if streamed { response.map(|body| held::hold(body, serving)) } else { response }))
     }
 }
 

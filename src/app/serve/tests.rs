@@ -1,5 +1,6 @@
 use std::time::Instant;
 
+use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serde::Deserialize;

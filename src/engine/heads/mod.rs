@@ -54,7 +54,7 @@ pub use self::deleted::Deleted;
 use self::followed::Followed;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, UnixMs};
 use crate::db::{Db, DbResult, MAX_FIRST_CONNECT, classify};
 use crate::engine::marks::{Kind, Stream, StreamKey};
 
@@ -175,7 +175,7 @@ impl Heads {
             }
             // For polls that wait: anyone who reads the broadcast state sees no expired notice
             // anyway.
-            self.expire();
+            self.expire(self.clock.now());
             // Nothing is lost where that fails: the next look asks for all since the last one that
             // came through. Until then polls say that they are degraded.
             let _ = self.catch_up().await;
@@ -185,12 +185,17 @@ impl Heads {
     /// The broadcast state without what has expired by now.
     #[must_use]
     pub fn broadcast_state(&self) -> Arc<BroadcastState> {
-        self.expire();
+        self.broadcast_state_at(self.clock.now())
+    }
+
+    /// The same for a caller that has looked at the clock.
+    #[must_use]
+    pub fn broadcast_state_at(&self, now: UnixMs) -> Arc<BroadcastState> {
+        self.expire(now);
         self.broadcast_state.load_full()
     }
 
-    fn expire(&self) {
-        let now = self.clock.now();
+    fn expire(&self, now: UnixMs) {
         if self.broadcast_state.load().is_outdated(now) {
             self.change_broadcast_state(|broadcast_state| Some(broadcast_state.clone().expired(now)));
         }

@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
+use axum::http::{StatusCode, header};
 use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -7,6 +10,7 @@ use tokio::sync::oneshot;
 use tower::ServiceExt;
 
 use super::*;
+use crate::http::context;
 
 fn app(config: EdgeConfig) -> Router {
     Router::new()

@@ -9,8 +9,6 @@
 //!
 //! So no tag of another user, route or query, or from before a restore, ever matches.
 
-use std::fmt::Write as _;
-
 use crate::base::fingerprint::Fingerprint;
 use crate::base::hex;
 use crate::base::ids::UserId;
@@ -68,8 +66,7 @@ impl Scope {
         tag.push_str("W/\"");
         hex::push(&self.0.to_be_bytes(), &mut tag);
         tag.push('.');
-        // Writing to a String cannot fail.
-        let _ = write!(tag, "{}", version.revision);
+        tag.push_str(itoa::Buffer::new().format(version.revision));
         tag.push('.');
         hex::push(&version.shared.to_be_bytes(), &mut tag);
         tag.push('"');
