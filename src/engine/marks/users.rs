@@ -182,10 +182,32 @@ static SAVE_MARKS: Statement = Statement::new(
 )
 .by("user_id");
 
+/// The same for rows to which only messages came: a group's, or of direct chats.
+static SAVE_INBOX: Statement = Statement::new(
+    "update users
+    set version = r.next_version,
+        revision = r.revision,
+        inbox_seq = r.inbox_seq,
+        direct_unread = r.direct_unread,
+        direct_chats = r.direct_chats
+    from {rows} r
+    where users.user_id = r.user_id and users.version = r.version",
+    &[
+        ("user_id", Type::Int),
+        ("version", Type::Int),
+        ("next_version", Type::Int),
+        ("revision", Type::Int),
+        ("inbox_seq", Type::Int),
+        ("direct_unread", Type::Int),
+        ("direct_chats", Type::Int),
+    ],
+)
+.by("user_id");
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 6] {
-    [&INSERT_USERS, &READ_USERS, &LOCK_USERS, &CHECK_USERS, &SAVE_USERS, &SAVE_MARKS]
+pub fn statements() -> [&'static Statement; 7] {
+    [&INSERT_USERS, &READ_USERS, &LOCK_USERS, &CHECK_USERS, &SAVE_USERS, &SAVE_MARKS, &SAVE_INBOX]
 }
 
 /// A row of `users` as the statements return it.
@@ -264,17 +286,32 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, &User, &User)], versi
     if users.is_empty() {
         return Ok(());
     }
-    let marks_alone =
-        |(_, loaded, now): &(UserId, &User, &User)| User { revision: now.revision, marks: now.marks.clone(), ..(*loaded).clone() } == **now;
-    let next = Column::Int(vec![version; users.len()]);
+    let column = |value: fn(&User) -> i64| column_of(users, value);
+    let mut columns = vec![users_of(users), column(|row| row.version), Column::Int(vec![version; users.len()])];
     // One statement for all: they may not be locked yet, and are to be in the order of the key.
-    if users.iter().all(marks_alone) {
-        let columns = [users_of(users), column_of(users, |row| row.version), next, column_of(users, |row| row.revision), marks_of(users)];
-        return conn.later_all(&SAVE_MARKS, &columns).await;
-    }
-    let mut columns = vec![users_of(users), column_of(users, |row| row.version), next];
-    columns.extend(columns_of(users));
-    conn.later_all(&SAVE_USERS, &columns).await
+    let statement = if users.iter().all(|(_, loaded, now)| marks_alone(loaded, now)) {
+        columns.extend([column(|row| row.revision), marks_of(users)]);
+        &SAVE_MARKS
+    } else if users.iter().all(|(_, loaded, now)| inbox_alone(loaded, now)) {
+        let numbers: [fn(&User) -> i64; 4] = [|row| row.revision, |row| row.inbox_seq, |row| row.direct_unread, |row| row.direct_chats];
+        columns.extend(numbers.map(column));
+        &SAVE_INBOX
+    } else {
+        columns.extend(columns_of(users));
+        &SAVE_USERS
+    };
+    conn.later_all(statement, &columns).await
+}
+
+/// Whether nothing but the marks has changed.
+fn marks_alone(loaded: &User, now: &User) -> bool {
+    User { revision: now.revision, marks: now.marks.clone(), ..loaded.clone() } == *now
+}
+
+/// Whether nothing but the numbers of the inbox has changed.
+fn inbox_alone(loaded: &User, now: &User) -> bool {
+    let User { revision, inbox_seq, direct_unread, direct_chats, .. } = *now;
+    User { revision, inbox_seq, direct_unread, direct_chats, ..loaded.clone() } == *now
 }
 
 /// Writes these users' rows, which were not there when they were to be locked. Those that changed
