@@ -75,7 +75,7 @@ async fn polls(stage: &Stage, report: &mut Report) -> Result<()> {
         }
         report.explain(&format!(
             "**The {}** is `GET /v1/users/{{user}}/{path}` on the server tier, for {POLLING} users who are in {GROUPS} groups and have {PEERS} direct chats, all unread; \
-             direct chats and last messages are read from SQL; the bare route gives the same {} bytes.",
+             nothing changes meanwhile, so that pages which were shown before are shown again; the bare route gives the same {} bytes.",
             goal.work,
             grouped(float(u64::try_from(answer.body.len())?)),
         ));

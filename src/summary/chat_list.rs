@@ -1,7 +1,8 @@
 //! A user's chats: groups and direct chats in one list, the latest activity first.
 //!
 //! The groups come from the user's entry and from heads in memory, the direct chats from SQL in the
-//! order of the list. Last messages are read only for the chats that are shown.
+//! order of the list. Last messages are read only for the chats that are shown. A first page that was
+//! shown before is kept with the entry (`kept.rs`), and shown again while its tag is the same.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,11 +13,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Summaries;
+use super::kept::{FirstPage, Kept, PageBody};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
+use crate::cache::ReadEntry;
 use crate::db::{DbResult, in_time};
 use crate::engine::entries::{State, alive};
+use crate::engine::heads::{History, Versions};
 use crate::features::groups;
 use crate::features::groups::chats::Which;
 use crate::features::groups::history_http::GroupMessageOut;
@@ -166,6 +170,18 @@ pub(super) enum Asked {
     Direct(UserId),
 }
 
+impl Asked {
+    /// What a page follows from that may be kept; None for what is not kept.
+    fn first_page(self, history: History, versions: Versions) -> Option<FirstPage> {
+        match self {
+            Self::Page(Page { after: Position::TOP, rows, unread_only }) => {
+                Some(FirstPage { asked: (rows, unread_only), history, versions })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Some chats of a user, as of one reading.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chats {
@@ -174,9 +190,22 @@ pub(super) struct Chats {
     /// Their last messages.
     last: HashMap<(bool, i64), GroupMessageOut>,
     now: UnixMs,
+    /// The page itself, where it was shown before. Nothing else is read then.
+    pub(super) shown: Option<PageBody>,
+    /// Whether the page is to be kept, with which entry, and as what.
+    keep: Option<(Arc<ReadEntry>, FirstPage)>,
 }
 
 impl Chats {
+    /// Keeps the page that was made of them, for the next reader of the same entry.
+    pub(super) fn keep(&self, state: &ChatListContext, user: UserId, page: &PageBody) {
+        let Some((entry, from)) = &self.keep else { return };
+        let before = entry.derived::<Kept>();
+        if let Some(kept) = Kept::with_page(before.as_deref(), *from, page) {
+            state.groups.entries.keep(user, entry, kept);
+        }
+    }
+
     pub(super) fn out(&self, chat: &Chat) -> ChatOut {
         let last = self.last.get(&(chat.kind() == ChatKind::Group, chat.id())).cloned();
         let (kind, last_at) = (chat.kind(), chat.last_at());
@@ -225,6 +254,8 @@ pub(super) async fn read(
 ) -> Result<PolledValue<Chats>> {
     let mut revision = seen.revision();
     for _ in 0..MAX_READS {
+        // Before anything else is read: what is of a later one is then kept as of an earlier one, and not found.
+        let history = state.groups.heads.history();
         let State::Current(entry) = state.groups.entries.read(user, revision).await else { break };
         alive(&entry.parts)?;
         let which = match asked {
@@ -232,26 +263,36 @@ pub(super) async fn read(
             Asked::Group(group) => Which::One(group),
             Asked::Direct(_) => Which::None,
         };
-        let ended = Ended::of(&entry.parts, state.groups.clock.now());
-        let found = user_groups::of_entry(&state.groups, (user, &entry), which, seen, ended.versions()).await?;
-        let version = Some(Version::new(found.revision, found.versions.and(ended.versions())));
-        let changes_at = found.changes_at.into_iter().chain(ended.next).min();
-        let mut chats = Chats { now: found.now, ..Chats::default() };
+        let beside = Ended::of(&entry.parts, state.groups.clock.now()).versions();
+        let as_of = user_groups::as_of(&state.groups, (user, &entry), which, seen, beside).await?;
+        let (now, ended) = (as_of.now, Ended::of(&entry.parts, as_of.now));
+        let versions = as_of.versions.and(ended.versions());
+        let version = Some(Version::new(entry.revision, versions));
+        let changes_at = as_of.changes_at.into_iter().chain(ended.next).min();
+        let found = |value: Chats| Ok(PolledValue { value, version, changes_at });
         if version.is_some_and(|version| tags.matches(&seen.tag(version))) {
-            return Ok(PolledValue { value: chats, version, changes_at });
+            return found(Chats::default());
         }
-        if let (Asked::Group(group), true) = (asked, found.groups.is_empty()) {
+        let page = asked.first_page(history, versions);
+        let shown = page.and_then(|page| entry.derived::<Kept>()?.page(page));
+        if shown.is_some() {
+            return found(Chats { shown, ..Chats::default() });
+        }
+        let groups = as_of.groups(&state.groups).await?.groups;
+        if let (Asked::Group(group), true) = (asked, groups.is_empty()) {
             return Err(no_chat(state, user, group).await?.into());
         }
-        let directs = in_time(directs(state, user, asked, found.now)).await?;
+        let directs = in_time(directs(state, user, asked, now)).await?;
         // Both must be of one state of the user, or the revision would lie.
-        if directs.revision > found.revision {
+        if directs.revision > entry.revision {
             revision = directs.revision;
             continue;
         }
-        chats.chats = merged(found.groups, directs.chats, asked);
-        chats.last = last_messages(state, user, &chats.chats).await?;
-        return Ok(PolledValue { value: chats, version, changes_at });
+        // What SQL has lost, a kept page would go on to show.
+        let keep = page.filter(|_| directs.revision == entry.revision).map(|page| (entry, page));
+        let chats = merged(groups, directs.chats, asked);
+        let last = last_messages(state, user, &chats).await?;
+        return found(Chats { chats, last, now, shown: None, keep });
     }
     Err(Error::store_unavailable())
 }

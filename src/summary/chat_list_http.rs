@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 
 use super::chat_list::{self, Asked, Chat, ChatListContext, ChatOut, Chats, Page};
 use super::http::ShownHead;
+use super::kept::PageBody;
 use super::read_chats::ReadChats;
 use super::{UnreadSummaryOut, Wanted};
 use crate::base::error::{Code, Error, Problem, Result};
@@ -160,14 +161,25 @@ async fn list_chats(
     };
     let next = OnceLock::new();
     let write = |found: &Chats| {
-        let page = pages::page(wanted, &found.chats, Chat::position, |chat| found.out(chat));
-        next.get_or_init(|| page.next_cursor.clone());
-        polling::json(&page)
+        let page = match &found.shown {
+            Some(page) => page.clone(),
+            None => new_page(&state, user, wanted, found)?,
+        };
+        next.get_or_init(|| page.next_cursor);
+        Ok(page.bytes)
     };
     let polling = &state.groups.polling;
     let mut response = polling::poll(polling, user, wait, &tags, Resource { read, write }).await?;
     pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
+}
+
+/// Makes a page, and keeps it for the next poll.
+fn new_page(state: &ChatListContext, user: UserId, wanted: pages::Wanted, found: &Chats) -> Result<PageBody> {
+    let page = pages::page(wanted, &found.chats, Chat::position, |chat| found.out(chat));
+    let page = PageBody { bytes: polling::json(&page)?, next_cursor: page.next_cursor };
+    found.keep(state, user, &page);
+    Ok(page)
 }
 
 /// Poll a user's group chat

@@ -223,8 +223,8 @@ impl SummaryPart for ChatPart {
     async fn explain(&self, rows: &UserRows, _broadcast_state: &BroadcastState) -> Result<ChatTermsOut> {
         let list = self.chats.list(rows.user, rows.entry.revision, groups(&rows.entry.parts));
         let now = self.clock.now();
-        let found = self.chats.terms(&list, Which::All, now).await?;
-        let groups: Vec<_> = found.terms.iter().map(|term| GroupTermsOut::new(term, now)).collect();
+        let terms = self.chats.terms(&list, Which::All).await?;
+        let groups: Vec<_> = terms.iter().map(|term| GroupTermsOut::new(term, now)).collect();
         let directs = direct_lists::unread(&self.db, rows.user, MAX_DIRECTS).await?;
         let directs = directs.iter().map(|chat| DirectTermsOut::new(chat, now)).collect();
         let counted = groups.iter().map(GroupTermsOut::counted);

@@ -3,7 +3,7 @@
 mod badges;
 mod broadcasts;
 mod dots;
-mod erasure;
+pub mod erasure;
 pub mod events;
 pub mod feed;
 pub mod groups;

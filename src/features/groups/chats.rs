@@ -96,15 +96,15 @@ impl Which {
     }
 }
 
-/// Groups with their numbers.
-#[derive(Debug)]
-pub struct ChatTerms<'a> {
-    /// In the order of their ids.
-    pub terms: Vec<ChatTerm<'a>>,
+/// Which state some groups of a list are in. It tells two states apart without the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ListState {
     /// The versions of their heads, and the levels that ended.
     pub versions: Versions,
     /// When the next level ends; None: none does.
     pub changes_at: Option<UnixMs>,
+    /// Whether the user's own row knows of a message that a head does not have yet.
+    pub is_ahead: bool,
 }
 
 /// What the cached heads tell of one group.
@@ -132,6 +132,11 @@ impl Chat {
             versions.add_ended(Kind::Group, self.id());
         }
         *changes_at = (*changes_at).into_iter().chain(self.mark.level.ends_at(now)).min();
+    }
+
+    /// Whether the user's own row knows of a message that the head does not have yet.
+    fn is_ahead(&self) -> bool {
+        self.mark.read_seq.max(self.mark.mentions.last().unwrap_or(0)) > self.cached_head.head()
     }
 
     fn told(&self) -> Told {
@@ -241,10 +246,42 @@ impl Chats {
         Err(sqlx::Error::PoolTimedOut)
     }
 
-    /// The groups of a list with their numbers.
-    pub async fn terms<'a>(&self, list: &'a ChatList, which: Which, now: UnixMs) -> DbResult<ChatTerms<'a>> {
+    /// The state of a list.
+    pub async fn state(&self, list: &ChatList, which: Which, now: UnixMs) -> DbResult<ListState> {
         for _ in 0..MAX_LOADS {
-            if let Some(terms) = self.terms_here(list, which, now) {
+            if let Some(state) = self.state_here(list, which, now) {
+                return Ok(state);
+            }
+            self.load(list).await?;
+        }
+        Err(sqlx::Error::PoolTimedOut)
+    }
+
+    /// The same, if nothing of it needs to be read.
+    #[must_use]
+    pub fn state_here(&self, list: &ChatList, which: Which, now: UnixMs) -> Option<ListState> {
+        let mut found = ListState::default();
+        for chat in list.chats.iter().filter(|chat| which.is_wanted(chat.group)) {
+            // Before all else: then what is shown of the head is at least as new.
+            let version = chat.cached_head.version();
+            if version < 0 {
+                return None;
+            }
+            chat.add_to(&mut found.versions, version);
+            // What its members still have of it goes in the background.
+            if chat.cached_head.is_deleted() {
+                continue;
+            }
+            chat.add_level(&mut found.versions, &mut found.changes_at, now);
+            found.is_ahead |= chat.is_ahead();
+        }
+        Some(found)
+    }
+
+    /// The groups of a list with their numbers, in the order of their ids.
+    pub async fn terms<'a>(&self, list: &'a ChatList, which: Which) -> DbResult<Vec<ChatTerm<'a>>> {
+        for _ in 0..MAX_LOADS {
+            if let Some(terms) = self.terms_here(list, which) {
                 return Ok(terms);
             }
             self.load(list).await?;
@@ -254,25 +291,17 @@ impl Chats {
 
     /// The same, if nothing of it needs to be read.
     #[must_use]
-    pub fn terms_here<'a>(&self, list: &'a ChatList, which: Which, now: UnixMs) -> Option<ChatTerms<'a>> {
-        let mut found = ChatTerms { terms: Vec::new(), versions: Versions::default(), changes_at: None };
+    pub fn terms_here<'a>(&self, list: &'a ChatList, which: Which) -> Option<Vec<ChatTerm<'a>>> {
+        let mut terms = Vec::new();
         for chat in list.chats.iter().filter(|chat| which.is_wanted(chat.group)) {
-            let (numbers, version) = list.known(chat)?;
-            chat.add_to(&mut found.versions, version);
-            // What its members still have of it goes in the background.
+            let (numbers, _) = list.known(chat)?;
             if chat.cached_head.is_deleted() {
                 continue;
             }
-            chat.add_level(&mut found.versions, &mut found.changes_at, now);
-            found.terms.push(ChatTerm {
-                group: chat.group,
-                mark: &chat.mark,
-                head: chat.cached_head.head(),
-                sent_at: chat.cached_head.at(),
-                numbers,
-            });
+            let (head, sent_at) = (chat.cached_head.head(), chat.cached_head.at());
+            terms.push(ChatTerm { group: chat.group, mark: &chat.mark, head, sent_at, numbers });
         }
-        Some(found)
+        Some(terms)
     }
 
     /// What is unread in one group up to this head, as the rows have it now.

@@ -197,12 +197,25 @@ impl lanes::Command for EraseMessages {
                 if is_deleted {
                     // The message itself goes soon; what it says goes now.
                     rows.get_mut::<GroupRows>().recall(self.group, *seq, &message);
-                } else if !message.recalled {
+                } else if message.recalled {
+                    last_changed(rows, self.group, *seq);
+                } else {
                     take_back(rows, self.group, *seq, &message, now)?;
                 }
             }
         }
         Ok(Answer::no_content())
+    }
+}
+
+/// Lists of chats show the last message of a group, also one that was recalled. It names its sender no
+/// longer, so they are another answer.
+fn last_changed(rows: &mut Rows, group: GroupId, seq: i64) {
+    let key = StreamKey::group(group);
+    let mut stream = rows.head(&key);
+    if stream.head == seq {
+        stream.version += 1;
+        rows.set_head(&key, stream);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::GroupMark;
-use super::chats::{ChatList, ChatTerm, ChatTerms, Which};
+use super::chats::{ChatList, ChatTerm, ListState, Which};
 use super::http::GroupContext;
 use super::part::groups;
 use crate::base::clock::UnixMs;
@@ -41,11 +41,6 @@ impl UserGroup {
     pub fn last_at(&self) -> UnixMs {
         if self.has_messages() { self.sent_at } else { self.mark.at }
     }
-
-    /// Whether the user's own row knows of a message that the head does not have yet.
-    fn is_ahead(&self) -> bool {
-        self.mark.read_seq.max(self.mark.mentions.last().unwrap_or(0)) > self.head
-    }
 }
 
 /// Groups of a user, as of one reading.
@@ -62,57 +57,86 @@ pub struct UserGroups {
     pub changes_at: Option<UnixMs>,
 }
 
+/// Groups of a user as of one state, before their numbers are told.
+#[derive(Debug)]
+pub struct GroupsAsOf {
+    list: Arc<ChatList>,
+    which: Which,
+    revision: Revision,
+    /// The versions of the groups' heads, and the levels that ended.
+    pub versions: Versions,
+    /// When it was.
+    pub now: UnixMs,
+    /// When the next level ends; None: none does.
+    pub changes_at: Option<UnixMs>,
+}
+
+impl GroupsAsOf {
+    /// The groups with their numbers, which are as new as the versions or newer.
+    ///
+    /// # Errors
+    /// 503 where they cannot be had.
+    pub async fn groups(self, context: &GroupContext) -> Result<UserGroups, Error> {
+        let Self { list, which, revision, versions, now, changes_at } = self;
+        let terms = match context.chats.terms_here(&list, which) {
+            Some(terms) => terms,
+            None => context.entries.in_turn(context.chats.terms(&list, which)).await?,
+        };
+        let group = |term: &ChatTerm<'_>| UserGroup {
+            group: term.group,
+            mark: term.mark.clone(),
+            head: term.head,
+            sent_at: term.sent_at,
+            numbers: term.numbers,
+        };
+        Ok(UserGroups { groups: terms.iter().map(group).collect(), revision, versions, now, changes_at })
+    }
+}
+
 /// These groups of a user, not older than what the client has seen.
 ///
 /// # Errors
 /// 503 where that cannot be had.
 pub async fn read(context: &GroupContext, user: UserId, which: Which, seen: Seen) -> Result<UserGroups, Error> {
     let State::Current(entry) = context.entries.read(user, seen.revision()).await else { return Err(Error::store_unavailable()) };
-    of_entry(context, (user, &entry), which, seen, Versions::default()).await
+    as_of(context, (user, &entry), which, seen, Versions::default()).await?.groups(context).await
 }
 
-/// The same, given the user's entry. `beside` are the versions that the tag of the answer has beside
-/// those of the groups.
+/// Which state they are in, given the user's entry. `beside` are the versions that the tag of the
+/// answer has beside those of the groups.
 ///
 /// # Errors
 /// 503 where that cannot be had.
-pub async fn of_entry(
+pub async fn as_of(
     context: &GroupContext,
     (user, entry): (UserId, &Entry),
     which: Which,
     seen: Seen,
     beside: Versions,
-) -> Result<UserGroups, Error> {
+) -> Result<GroupsAsOf, Error> {
     if !context.heads.is_fresh() && !Box::pin(context.entries.catch_up()).await {
         return Err(Error::store_unavailable());
     }
     let list = context.chats.list(user, entry.revision, groups(&entry.parts));
-    let found = terms(context, &list, which, entry.revision).await?;
+    let (mut state, mut now) = state(context, &list, which).await?;
     // The user's own marks tell too: one that lies beyond a head was set on a node that is further,
     // or in a batch of this one whose heads are about to show.
-    let has_seen_more = context.heads.has_peers() && seen.has_other(found.versions.and(beside));
-    let may_be_behind = has_seen_more || found.groups.iter().any(UserGroup::is_ahead);
-    if !may_be_behind {
-        return Ok(found);
+    let has_seen_more = context.heads.has_peers() && seen.has_other(state.versions.and(beside));
+    if has_seen_more || state.is_ahead {
+        if !Box::pin(context.entries.catch_up()).await {
+            return Err(Error::store_unavailable());
+        }
+        (state, now) = self::state(context, &list, which).await?;
     }
-    if !Box::pin(context.entries.catch_up()).await {
-        return Err(Error::store_unavailable());
-    }
-    terms(context, &list, which, entry.revision).await
+    let ListState { versions, changes_at, .. } = state;
+    Ok(GroupsAsOf { list, which, revision: entry.revision, versions, now, changes_at })
 }
 
-async fn terms(context: &GroupContext, list: &Arc<ChatList>, which: Which, revision: Revision) -> Result<UserGroups, Error> {
+async fn state(context: &GroupContext, list: &ChatList, which: Which) -> Result<(ListState, UnixMs), Error> {
     let now = context.clock.now();
-    let ChatTerms { terms, versions, changes_at } = match context.chats.terms_here(list, which, now) {
-        Some(terms) => terms,
-        None => context.entries.in_turn(context.chats.terms(list, which, now)).await?,
+    let state = match context.chats.state_here(list, which, now) {
+        Some(state) => state,
+        None => context.entries.in_turn(context.chats.state(list, which, now)).await?,
     };
-    let group = |term: &ChatTerm<'_>| UserGroup {
-        group: term.group,
-        mark: term.mark.clone(),
-        head: term.head,
-        sent_at: term.sent_at,
-        numbers: term.numbers,
-    };
-    Ok(UserGroups { groups: terms.iter().map(group).collect(), revision, versions, now, changes_at })
+    Ok((state, now))
 }

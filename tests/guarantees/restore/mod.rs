@@ -17,12 +17,14 @@ use crate::support::{Client, Hand, Node, Nodes, PostgresServer, Recovery, RedisS
 const SHOWS_WITHIN: Duration = Duration::from_secs(2);
 
 /// All that is compared in the end.
-const SHOWN: [&str; 8] = [
+const SHOWN: [&str; 10] = [
     "/v1/users/1/badges",
     "/v1/users/3/badges",
     "/v1/users/5/badges?views=home:5",
     "/v1/users/9/badges",
     "/v1/users/5/groups",
+    "/v1/users/5/chats",
+    "/v1/users/1/chats",
     "/v1/users/5/groups/7",
     "/v1/users/1/inbox",
     "/v1/broadcasts/system",
@@ -127,6 +129,9 @@ impl Scene {
             let shown = node.get("/v1/users/5/badges?views=home:5").await.ok();
             assert_eq!((&shown["chats"]["unread"], unread_view(&shown)), (&json!(0), json!(0)), "{shown}");
             revision = shown["revision"].as_i64().unwrap();
+            for path in SHOWN {
+                node.get(path).await.ok();
+            }
             // Of whom nothing is in the backup.
             node.summary(9).await;
         }
