@@ -19,7 +19,9 @@ use sqlx::{Arguments as _, FromRow, Postgres};
 ///
 /// `{rows}` becomes `unnest($1::bigint[], …)` on Postgres and a select over `values (?, …), …` on
 /// SQLite (`sqlite.rs`). `{for update}` becomes a row lock on Postgres, and nothing on SQLite,
-/// whose one writer needs none.
+/// whose one writer needs none. `{or fail}` is for an update of many rows in a transaction that is
+/// undone as a whole if anything fails: SQLite then keeps no copy of each page that it changes, with
+/// which it would undo the one statement. Postgres knows nothing of that kind.
 #[derive(Debug)]
 pub struct Statement {
     text: StatementText,
@@ -62,7 +64,7 @@ pub enum StatementText {
 }
 
 impl Statement {
-    /// A statement that both dialects read alike, but for `{rows}` and `{for update}`.
+    /// A statement that both dialects read alike, but for `{rows}`, `{for update}` and `{or fail}`.
     #[must_use]
     pub const fn new(text: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
         Self { text: StatementText::Both(text), columns, scalar: false, owner: None, distributed: None, built: OnceLock::new() }
@@ -175,13 +177,14 @@ impl Statement {
                 }
             };
             let rows = self.postgres_rows();
-            let finished = |text: &str| text.replace("{rows}", &rows).replace("{for update}", "for update");
+            let finished = |text: &str| text.replace("{rows}", &rows).replace("{for update}", "for update").replace("{or fail} ", "");
             let distributed = self.distributed.unwrap_or(postgres);
             let distributed = match (self.owner, self.owner()) {
                 (Some(owner), Some(at)) => finished(&by_owner(distributed, owner, at + 1)),
                 _ => finished(distributed),
             };
-            Built { sqlite: Texts::new(sqlite.replace("{for update}", "")), postgres: finished(postgres), distributed, copy }
+            let sqlite = sqlite.replace("{for update}", "").replace("{or fail}", "or fail");
+            Built { sqlite: Texts::new(sqlite), postgres: finished(postgres), distributed, copy }
         })
     }
 
@@ -374,6 +377,14 @@ mod tests {
             (postgres_types(&BULK, &[]), postgres_types(&ONE, &["bigint"]), postgres_types(&NONE, &[])),
             ("(bigint[], text[])".into(), "(bigint, text, bigint)".into(), String::new())
         );
+    }
+
+    #[test]
+    fn sqlite_alone_is_told_to_fail() {
+        static UPDATE: Statement = Statement::new("update {or fail} t set n = r.n from {rows} r", &[("n", Type::Int)]);
+        assert!(UPDATE.sqlite_texts(1).0.starts_with("update or fail t set n = r.n from (select "));
+        assert!(UPDATE.sqlite_texts(1).1.unwrap().starts_with("update or fail t set n = r.n from (select "));
+        assert!(UPDATE.postgres().starts_with("update t set n = r.n from (select "));
     }
 
     #[test]

@@ -122,7 +122,7 @@ static LOCK_USERS: Statement = Statement::each(
 /// Writes rows that nobody has changed since they were read. They are there, as new
 /// ones go by [`INSERT_USERS`]: an update writes less to the log than an insert that meets a row.
 static SAVE_USERS: Statement = Statement::new(
-    "update users
+    "update {or fail} users
     set version = r.next_version,
         revision = r.revision,
         following = r.following,
@@ -174,7 +174,7 @@ static CHECK_USERS: Statement = Statement::new(
 /// For rows of which no more than this changed, as with most writes: the fewer columns, the less it
 /// costs.
 static SAVE_MARKS: Statement = Statement::new(
-    "update users
+    "update {or fail} users
     set version = r.next_version, revision = r.revision, marks = r.marks
     from {rows} r
     where users.user_id = r.user_id and users.version = r.version",
