@@ -165,9 +165,9 @@ impl Db {
     }
 }
 
-/// After how many pages of 4 KiB the log is put into the file: the more, the more writes of a page
-/// are put there as one. 16 MiB; 4 as it comes.
-const WAL_PAGES: &str = "4000";
+/// After how many pages of 4 KiB a commit puts the log into the file: 128 MiB. The lane does so
+/// before that, beside its commits ([`Conn::shorten_log`](super::Conn::shorten_log)).
+const WAL_PAGES: &str = "32000";
 
 /// How many prepared statements a connection to SQLite keeps: each of a lane's for the numbers of
 /// rows that its batches have (`sqlite.rs`).

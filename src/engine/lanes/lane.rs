@@ -7,6 +7,7 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::known_users::{KnownUsers, Trust};
+use super::log::Log;
 use super::row::{REGISTER, retire};
 use super::{LaneEngines, MAX_CONNECT};
 use crate::db::{Column, Conn};
@@ -31,6 +32,8 @@ pub(super) struct Lane {
     pub(super) conn: Option<Conn>,
     /// When its statements were planned.
     planned: Instant,
+    /// How long SQLite's log may be.
+    log: Log,
     /// How long it waits for a lock …
     lock_wait: Duration,
     /// … and what its connection was told of that.
@@ -49,6 +52,7 @@ impl Lane {
             batch: 0,
             conn: None,
             planned: Instant::now(),
+            log: Log::default(),
             lock_wait,
             told_lock_wait: None,
         }
@@ -76,6 +80,18 @@ impl Lane {
 
     pub(super) fn engines(&self) -> &LaneEngines {
         &self.engines
+    }
+
+    /// Puts SQLite's log into its file when it is long, after a batch of so many changes: a commit that
+    /// did it would let its callers wait for it.
+    pub(super) async fn shorten_log(&mut self, changes: u32) {
+        let (Some(pages), Some(conn)) = (self.log.look_after(changes), self.conn.as_mut()) else { return };
+        let began = Instant::now();
+        match conn.shorten_log(pages).await {
+            Ok(true) => self.log.took(began.elapsed()),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "cannot put the log into the file yet"),
+        }
     }
 
     /// After a panic nobody knows what is open on the connection: closing it undoes that. The

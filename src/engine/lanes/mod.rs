@@ -25,6 +25,7 @@ mod failure;
 mod finish;
 mod known_users;
 mod lane;
+mod log;
 mod needs;
 mod pace;
 mod place;

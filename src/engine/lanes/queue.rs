@@ -218,6 +218,7 @@ async fn work(
             break;
         }
         let batch = pick(&mut waiting, pace.weight(), &aside);
+        let changes = batch.iter().fold(0, |sum: u32, ticket| sum.saturating_add(ticket.weight));
         crate::failpoint("lane::outside_of_a_batch");
         // A panic outside of a rule (which is caught where it runs) costs its batch, not the lane.
         let left = AssertUnwindSafe(batch::run(&mut lane, &finisher, &mut pace, batch)).catch_unwind().await.unwrap_or_else(|_| {
@@ -225,6 +226,7 @@ async fn work(
             lane.reset();
             Left::default()
         });
+        lane.shorten_log(changes).await;
         left.locked.into_iter().for_each(|ticket| aside.put(ticket));
         if !left.put_off.is_empty() {
             resting.tickets.extend(left.put_off);

@@ -1,0 +1,86 @@
+//! How long SQLite's log may grow before a lane puts it into the file.
+//!
+//! The longer it is, the more writes of a page are put there as one; but the lane waits for it, and
+//! so do those whose writes come meanwhile. So it is as long as the disk can take in a moment.
+
+use std::time::Duration;
+
+/// In pages of 4 KiB: 64 MiB and 4 MiB.
+const MAX_PAGES: i64 = 16_000;
+const MIN_PAGES: i64 = 1000;
+
+/// With what a lane begins.
+const FIRST_PAGES: i64 = 4000;
+
+/// What took longer makes the next log half as long …
+const SLOW: Duration = Duration::from_millis(250);
+
+/// … and what took less, longer by a part of it.
+const QUICK: Duration = Duration::from_millis(125);
+const GROWTH: i64 = 4;
+
+/// After how many changes a lane looks how long the log is, which costs as much as a statement. Each
+/// writes a page or a few.
+const LOOK: u32 = 250;
+
+/// The bound on the log.
+#[derive(Debug)]
+pub(super) struct Log {
+    pages: i64,
+    /// Changes since the last look.
+    changes: u32,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { pages: FIRST_PAGES, changes: 0 }
+    }
+}
+
+impl Log {
+    /// So many changes more. From how many pages on it is put into the file, where it is time to look.
+    pub(super) fn look_after(&mut self, changes: u32) -> Option<i64> {
+        self.changes = self.changes.saturating_add(changes);
+        if self.changes < LOOK {
+            return None;
+        }
+        self.changes = 0;
+        Some(self.pages)
+    }
+
+    /// It was, and took so long.
+    pub(super) fn took(&mut self, time: Duration) {
+        let pages = match time {
+            time if time > SLOW => self.pages / 2,
+            time if time < QUICK => self.pages + self.pages / GROWTH,
+            _ => self.pages,
+        };
+        self.pages = pages.clamp(MIN_PAGES, MAX_PAGES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_as_long_as_the_disk_takes_in_a_moment() {
+        let pages_of = |page: Duration| {
+            let mut log = Log::default();
+            for _ in 0..40 {
+                log.took(page * u32::try_from(log.pages).unwrap());
+            }
+            log.pages
+        };
+        assert_eq!(pages_of(Duration::from_micros(5)), MAX_PAGES);
+        assert_eq!(pages_of(Duration::from_millis(10)), MIN_PAGES);
+        let pages = pages_of(Duration::from_micros(50));
+        assert!((2500..=5000).contains(&pages), "{pages} in 125 to 250 ms");
+    }
+
+    #[test]
+    fn it_is_looked_at_after_enough_changes() {
+        let mut log = Log::default();
+        assert_eq!([200, 49, 1, 249, u32::MAX].map(|changes| log.look_after(changes).is_some()), [false, false, true, false, true]);
+    }
+}
