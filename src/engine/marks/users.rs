@@ -184,7 +184,7 @@ static SAVE_MARKS: Statement = Statement::new(
 
 /// The same for rows to which only messages came: a group's, or of direct chats.
 static SAVE_INBOX: Statement = Statement::new(
-    "update users
+    "update {or fail} users
     set version = r.next_version,
         revision = r.revision,
         inbox_seq = r.inbox_seq,
