@@ -316,7 +316,8 @@ both_tiers! {
         reader.told("a message", &[2]).await;
         hand.run("update users set version = version + 1, direct_unread = 5 where user_id = 2").await;
         let found = Recount { user: None, dry_run: false }.run(&node.app.state().db, |_| ()).await.unwrap();
-        assert_eq!(found.found, 1);
+        // The scrubber may have been quicker.
+        assert!(found.found <= 1, "{}", found.found);
         reader.told("a repair", &[2]).await;
         node.stop().await;
     }
