@@ -81,18 +81,20 @@ impl Conn {
         }
     }
 
-    /// Puts SQLite's log into its file where it has so many pages, outside of a transaction, and says
-    /// whether it did. Readers go on meanwhile; what they still need stays in the log.
+    /// Puts SQLite's log into its file where so many pages of it are not there yet, outside of a
+    /// transaction, and says how many it put there. Readers go on meanwhile; what they still need stays
+    /// in the log.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn shorten_log(&mut self, pages: i64) -> DbResult<bool> {
-        let Self::Sqlite(conn) = self else { return Ok(false) };
-        let (_, log, _): (i64, i64, i64) = sqlx::query_as("pragma wal_checkpoint(noop)").fetch_one(conn.as_mut()).await?;
-        if log < pages {
-            return Ok(false);
+    pub async fn shorten_log(&mut self, pages: i64) -> DbResult<i64> {
+        let Self::Sqlite(conn) = self else { return Ok(0) };
+        let (_, log, before): (i64, i64, i64) = sqlx::query_as("pragma wal_checkpoint(noop)").fetch_one(conn.as_mut()).await?;
+        if log - before < pages {
+            return Ok(0);
         }
-        conn.execute("pragma wal_checkpoint(passive)").await.map(|_| true)
+        let (_, _, after): (i64, i64, i64) = sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(conn.as_mut()).await?;
+        Ok(after - before)
     }
 
     /// Reads rows.

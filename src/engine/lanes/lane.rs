@@ -10,11 +10,15 @@ use super::known_users::{KnownUsers, Trust};
 use super::log::Log;
 use super::row::{REGISTER, retire};
 use super::{LaneEngines, MAX_CONNECT};
+use crate::base::seldom::Seldom;
 use crate::db::{Column, Conn};
 
 /// How long a lane's plans are kept: one that was made while a table was empty goes through all of
 /// a table that an import has filled since.
 const MAX_PLAN_AGE: Duration = Duration::from_secs(5);
+
+/// How often it is logged that the log cannot be put into the file.
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// One lane: a connection, and a number in the database that tells which of its commits took
 /// effect.
@@ -34,6 +38,8 @@ pub(super) struct Lane {
     planned: Instant,
     /// How long SQLite's log may be.
     log: Log,
+    /// Of that, as it is tried again and again.
+    log_warnings: Seldom,
     /// How long it waits for a lock …
     lock_wait: Duration,
     /// … and what its connection was told of that.
@@ -53,6 +59,7 @@ impl Lane {
             conn: None,
             planned: Instant::now(),
             log: Log::default(),
+            log_warnings: Seldom::new(WARN_EVERY),
             lock_wait,
             told_lock_wait: None,
         }
@@ -88,9 +95,9 @@ impl Lane {
         let (Some(pages), Some(conn)) = (self.log.look_after(changes), self.conn.as_mut()) else { return };
         let began = Instant::now();
         match conn.shorten_log(pages).await {
-            Ok(true) => self.log.took(began.elapsed()),
-            Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "cannot put the log into the file yet"),
+            Ok(moved) => self.log.moved(moved, began.elapsed()),
+            Err(error) if self.log_warnings.may() => tracing::warn!(%error, "cannot put the log into the file yet"),
+            Err(_) => {}
         }
     }
 

@@ -48,8 +48,12 @@ impl Log {
         Some(self.pages)
     }
 
-    /// It was, and took so long.
-    pub(super) fn took(&mut self, time: Duration) {
+    /// So many pages of it were, and that took so long. A reader may have held up the others: a few
+    /// tell nothing of the disk.
+    pub(super) fn moved(&mut self, moved: i64, time: Duration) {
+        if moved < self.pages / 2 {
+            return;
+        }
         let pages = match time {
             time if time > SLOW => self.pages / 2,
             time if time < QUICK => self.pages + self.pages / GROWTH,
@@ -68,7 +72,7 @@ mod tests {
         let pages_of = |page: Duration| {
             let mut log = Log::default();
             for _ in 0..40 {
-                log.took(page * u32::try_from(log.pages).unwrap());
+                log.moved(log.pages, page * u32::try_from(log.pages).unwrap());
             }
             log.pages
         };
@@ -76,6 +80,16 @@ mod tests {
         assert_eq!(pages_of(Duration::from_millis(10)), MIN_PAGES);
         let pages = pages_of(Duration::from_micros(50));
         assert!((2500..=5000).contains(&pages), "{pages} in 125 to 250 ms");
+    }
+
+    #[test]
+    fn a_reader_that_holds_it_up_makes_it_no_longer() {
+        let mut log = Log::default();
+        log.moved(0, Duration::ZERO);
+        log.moved(FIRST_PAGES / 2 - 1, Duration::ZERO);
+        assert_eq!(log.pages, FIRST_PAGES);
+        log.moved(FIRST_PAGES / 2, Duration::ZERO);
+        assert_eq!(log.pages, FIRST_PAGES + FIRST_PAGES / GROWTH);
     }
 
     #[test]
