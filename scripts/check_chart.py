@@ -81,7 +81,7 @@ def main():
         assert [values[name] for name in settings] == ["10000000", "20000", "true", "/elsewhere"], values
 
     for wrong in ({"setting": {}}, {"settings": {"headmark": "x"}}, {"replicas": 0}, {"image": {"repositry": "x"}}, {"autoscaling": {"minReplicas": "two"}}):
-        assert render(wrong) is None, f"the chart accepts {wrong}"
+        assert render(wrong) is None, f"the chart must refuse {wrong}"
 
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())
     cargo = next(line for line in (DEPLOY.parent / "Cargo.toml").read_text().splitlines() if line.startswith("version"))
