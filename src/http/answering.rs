@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, ready};
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -80,8 +80,6 @@ pub(super) struct Asked {
     pub(super) started: Instant,
     /// Its connection, where that is HTTP/2.
     pub(super) stream: Option<HttpStream>,
-    /// The `Accept-Encoding` header, while answers are compressed; None while they are not, and
-    /// where there is not exactly one.
     pub(super) accepts: Accepts,
     pub(super) depends_on_caller: bool,
     pub(super) asked_to_wait: bool,
@@ -100,8 +98,8 @@ pub(super) enum Accepts {
 
 /// How far the answer is.
 enum Step<F> {
-    /// The request is refused.
-    Refused(Problem),
+    /// The request is refused. Boxed, as a step changes places.
+    Refused(Box<Problem>),
     /// The route is at work.
     Serving(Pin<Box<F>>),
     /// The answer is being compressed.
@@ -128,7 +126,7 @@ impl<F: Future<Output = Result<Response, Infallible>>> Answering<F> {
     pub(super) fn new(journal: Arc<Journal>, context: Context, asked: Asked, route: Result<F, Problem>) -> Self {
         let step = match route {
             Ok(future) => Step::Serving(Box::pin(future)),
-            Err(problem) => Step::Refused(problem),
+            Err(problem) => Step::Refused(Box::new(problem)),
         };
         Self { making: context::scope(context, Making { journal, asked, step }) }
     }
@@ -149,44 +147,39 @@ impl<F: Future<Output = Result<Response, Infallible>>> Future for Making<F> {
         let making = &mut *self;
         let span = making.asked.span.clone();
         let _entered = span.enter();
-        let route = match &mut making.step {
-            Step::Serving(future) => {
-                let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-                match polled {
-                    Ok(polled) => ready!(polled),
-                    Err(payload) => Ok(panicked(&*payload)),
+        loop {
+            let response = match std::mem::replace(&mut making.step, Step::Over) {
+                Step::Refused(problem) => problem.into_response(),
+                Step::Serving(mut route) => match catch_unwind(AssertUnwindSafe(|| route.as_mut().poll(cx))) {
+                    Ok(Poll::Ready(Ok(response))) => response,
+                    Ok(Poll::Pending) => {
+                        making.step = Step::Serving(route);
+                        return Poll::Pending;
+                    }
+                    Err(payload) => panicked(&*payload),
+                },
+                Step::Compressing(mut compressed) => {
+                    let Poll::Ready(response) = compressed.as_mut().poll(cx) else {
+                        making.step = Step::Compressing(compressed);
+                        return Poll::Pending;
+                    };
+                    return Poll::Ready(Ok(making.finish(response)));
                 }
-            }
-            Step::Compressing(future) => Ok(ready!(future.as_mut().poll(cx))),
-            Step::Refused(_) | Step::Over => Ok(making.refusal()),
-        };
-        let Ok(mut response) = route;
-        if let Accepts::Header(accepts) = std::mem::replace(&mut making.asked.accepts, Accepts::Off)
-            && compress::is_long(&response)
-        {
-            let mut future = Box::pin(compress::compress(accepts.as_ref().and_then(Encoding::preferred), response));
-            match future.as_mut().poll(cx) {
-                Poll::Ready(compressed) => response = compressed,
-                Poll::Pending => {
-                    making.step = Step::Compressing(future);
-                    return Poll::Pending;
+                // Nobody polls a future again that is over.
+                Step::Over => return Poll::Pending,
+            };
+            match &making.asked.accepts {
+                Accepts::Header(accepts) if compress::is_long(&response) => {
+                    let encoding = accepts.as_ref().and_then(Encoding::preferred);
+                    making.step = Step::Compressing(Box::pin(compress::compress(encoding, response)));
                 }
+                _ => return Poll::Ready(Ok(making.finish(response))),
             }
         }
-        making.step = Step::Over;
-        Poll::Ready(Ok(making.finish(response)))
     }
 }
 
 impl<F> Making<F> {
-    fn refusal(&mut self) -> Response {
-        match std::mem::replace(&mut self.step, Step::Over) {
-            Step::Refused(problem) => problem.into_response(),
-            // Nobody polls a future again that is over.
-            _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        }
-    }
-
     /// Adds the headers that every answer has, notes the request, and keeps its place for as long as
     /// the answer needs it.
     fn finish(&mut self, mut response: Response) -> Response {

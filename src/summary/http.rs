@@ -61,7 +61,7 @@ pub fn routes() -> OpenApiRouter<Served<SummaryContext>> {
         .routes(routes!(explain_badges))
 }
 
-/// The route that clients poll, for those who call it without the router.
+/// The name of the route that clients poll; the router is not asked for it.
 pub const POLL: &str = "/v1/users/{user}/badges";
 
 /// Its handler.

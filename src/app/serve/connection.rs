@@ -290,3 +290,21 @@ impl Drop for OpenConnection {
         metrics::gauge!(CONNECTIONS).decrement(1.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_late_after_their_time_and_at_most_a_look_later() {
+        let looks_until_late = |awaited: &dyn Fn(u32) -> Option<u64>| {
+            let mut head = AwaitedHead::new(Duration::from_millis(800), Duration::from_millis(100));
+            (1..100).find(|look| head.is_late(awaited(*look)))
+        };
+        assert_eq!(looks_until_late(&|_| Some(0)), Some(9), "800 ms lie between nine looks");
+        assert_eq!(looks_until_late(&|look| Some(u64::from(look > 5))), Some(5 + 9), "a request came");
+        assert_eq!(looks_until_late(&|look| (look != 8).then_some(7)), Some(8 + 9), "one was at work");
+        assert_eq!(looks_until_late(&|look| Some(u64::from(look / 8))), None, "requests come in time");
+        assert_eq!(looks_until_late(&|_| None), None, "nothing is awaited");
+    }
+}

@@ -293,8 +293,8 @@ pub async fn save_users(conn: &mut Conn, users: &[(UserId, &User, &User)], versi
         columns.extend([column(|row| row.revision), marks_of(users)]);
         &SAVE_MARKS
     } else if users.iter().all(|(_, loaded, now)| inbox_alone(loaded, now)) {
-        let numbers: [fn(&User) -> i64; 4] = [|row| row.revision, |row| row.inbox_seq, |row| row.direct_unread, |row| row.direct_chats];
-        columns.extend(numbers.map(column));
+        columns.extend([column(|row| row.revision), column(|row| row.inbox_seq)]);
+        columns.extend([column(|row| row.direct_unread), column(|row| row.direct_chats)]);
         &SAVE_INBOX
     } else {
         columns.extend(columns_of(users));
