@@ -79,12 +79,13 @@ async fn dump(conn: &mut SqliteConnection, tables: &[String]) -> Vec<String> {
 
 fn as_json(statement: &Statement, numbers: &[i64]) -> SqliteArguments {
     let hex = |number| bytes(number).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let value = |kind: Type, number: i64| match kind {
+    let value = |name: &str, kind: Type, number: i64| match kind {
         Type::Int => serde_json::Value::from(number),
+        Type::Text if name == "seqs" => number.to_string().into(),
         Type::Text | Type::Content => text(number).into(),
         Type::Bytes => hex(number).into(),
     };
-    let row = |number: i64| statement.columns().iter().map(|(_, kind)| value(*kind, number)).collect::<Vec<_>>();
+    let row = |number: i64| statement.columns().iter().map(|(name, kind)| value(name, *kind, number)).collect::<Vec<_>>();
     let mut arguments = SqliteArguments::default();
     arguments.add(serde_json::json!(numbers.iter().map(|number| row(*number)).collect::<Vec<_>>()).to_string()).unwrap();
     arguments
@@ -93,9 +94,10 @@ fn as_json(statement: &Statement, numbers: &[i64]) -> SqliteArguments {
 fn as_values(statement: &Statement, numbers: &[i64]) -> SqliteArguments {
     let mut arguments = SqliteArguments::default();
     for number in numbers {
-        for (_, kind) in statement.columns() {
+        for (name, kind) in statement.columns() {
             match kind {
                 Type::Int => arguments.add(*number).unwrap(),
+                Type::Text if *name == "seqs" => arguments.add(number.to_string()).unwrap(),
                 Type::Text | Type::Content => arguments.add(text(*number)).unwrap(),
                 Type::Bytes => arguments.add(bytes(*number)).unwrap(),
             }

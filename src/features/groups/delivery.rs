@@ -5,7 +5,8 @@
 //! then. So no matter who fans out, and how many at once on however many nodes, each member gets
 //! each job once and in order, and a page that was cut off leaves nothing behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +16,7 @@ use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{self, Answer, Core, Names, Needs, RowSet, Rows, Table};
-use crate::features::inbox::append_inbox;
-use crate::features::inbox::{Item, Of};
+use crate::features::inbox::{GroupRun, append_runs};
 
 static MAKE: Statement = Statement::new(
     "insert into group_deliveries (group_id, delivered, up_to_job, up_to_ordinal, at)
@@ -74,15 +74,16 @@ static JOBS: Statement = Statement::one(
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
 );
 
-/// Who is to get which job: those who were members when the message was sent. Memberships of a
-/// user do not overlap, so at most one row for each user and job, however often the user has left
-/// and come back. Members are looked at in their order, also by SQLite, which heeds `cross join`.
-static DUE: Statement = Statement::one(
-    "select m.ordinal, m.user_id, t.job
+/// The memberships that held when one of these messages was sent, in the order of their members. Those
+/// of a user do not overlap, so a user has no more of them here than there are jobs.
+static MEMBERSHIPS: Statement = Statement::one(
+    "select m.ordinal, m.user_id, m.from_seq, m.to_seq
     from memberships m
-    cross join delivery_jobs t
-    where m.group_id = $1 and m.ordinal > $2 and t.group_id = $1 and t.job > $3 and t.job <= $4
-        and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
+    where m.group_id = $1 and m.ordinal > $2 and exists (
+        select 1
+        from delivery_jobs t
+        where t.group_id = $1 and t.job > $3 and t.job <= $4 and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
+    )
     order by m.group_id, m.ordinal
     limit $5",
     &[("group_id", Type::Int), ("ordinal", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
@@ -104,17 +105,18 @@ static BEHIND: Statement = Statement::one(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 8] {
-    [&MAKE, &LOCK, &SAVE, &DELETE_JOBS, &PLAN, &JOBS, &DUE, &BEHIND]
+    [&MAKE, &LOCK, &SAVE, &DELETE_JOBS, &PLAN, &JOBS, &MEMBERSHIPS, &BEHIND]
 }
 
 /// How many jobs one pass takes.
 const MAX_JOBS: i64 = 50;
 
-/// How many rows of inboxes one page writes at most.
-const MAX_ROWS: i64 = 1000;
+/// How many rows of inboxes one page writes at most, and for how many memberships.
+const MAX_ROWS: usize = 2500;
+const MAX_MEMBERSHIPS: usize = 1000;
 
-// A page takes whole members, so the rows of one member must fit into it.
-const _: () = assert!(MAX_JOBS < MAX_ROWS);
+// A member's jobs are bits of a number.
+const _: () = assert!(MAX_JOBS <= 64);
 
 /// How far a group's jobs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -137,7 +139,15 @@ pub struct DeliveryPage {
     /// The progress after it.
     pub to: Progress,
     /// What is put into whose inbox, in order.
-    pub items: Vec<(UserId, Item)>,
+    pub members: Vec<(UserId, Arc<[GroupRun]>)>,
+}
+
+impl DeliveryPage {
+    /// How many rows of inboxes it writes.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.members.iter().flat_map(|(_, runs)| runs.iter()).map(|run| run.rows().unsigned_abs()).sum()
+    }
 }
 
 /// What a page answers.
@@ -150,7 +160,7 @@ pub(super) struct Moved {
 impl lanes::Command for DeliveryPage {
     fn needs(&self, needs: &mut Needs) {
         needs.of::<DeliveryRows>().insert(self.group);
-        self.items.iter().for_each(|(user, _)| needs.user(*user));
+        self.members.iter().for_each(|(user, _)| needs.user(*user));
     }
 
     fn lane_key(&self) -> i64 {
@@ -162,14 +172,14 @@ impl lanes::Command for DeliveryPage {
     }
 
     fn weight(&self) -> u32 {
-        u32::try_from(self.items.len()).unwrap_or(u32::MAX).max(1)
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX).max(1)
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let moved = rows.get::<DeliveryRows>().progress(self.group) == self.from;
         if moved {
-            for (user, item) in &self.items {
-                append_inbox(rows, *user, item.clone(), now);
+            for (user, runs) in &self.members {
+                append_runs(rows, *user, runs, now);
             }
             rows.get_mut::<DeliveryRows>().set(self.group, self.to);
         }
@@ -254,38 +264,71 @@ pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) 
         return Ok(None);
     }
     let jobs: Vec<(i64, i64, i64, i64)> = db.fetch(&JOBS, &one(&[group.get(), delivered, up_to_job])).await?;
-    let due: Vec<DueRow> = db.fetch(&DUE, &one(&[group.get(), up_to_ordinal, delivered, up_to_job, MAX_ROWS + 1])).await?;
-    let (due, last_ordinal) = whole_members(due, usize::try_from(MAX_ROWS).unwrap_or(usize::MAX));
+    let jobs: Vec<_> = jobs.into_iter().map(|(_, seq, recall, sender)| Job { seq, recall: recall == 1, sender }).collect();
+    let most = most_memberships(jobs.len());
+    let asked = [group.get(), up_to_ordinal, delivered, up_to_job, i64::try_from(most).unwrap_or(i64::MAX)];
+    let (memberships, last_ordinal) = whole_members(db.fetch(&MEMBERSHIPS, &one(&asked)).await?, most);
     let to = match last_ordinal {
         Some(ordinal) => Progress { delivered, up_to_job, up_to_ordinal: ordinal },
         // Also where somebody else has done the jobs meanwhile: then the progress is another, and
         // the page is not taken.
         None => Progress { delivered: up_to_job, up_to_job, up_to_ordinal: 0 },
     };
-    Ok(Some(DeliveryPage { group, from, to, items: items(group, &jobs, due) }))
+    Ok(Some(DeliveryPage { group, from, to, members: due(group, &jobs, &memberships) }))
 }
 
-/// What is to be put into an inbox: ordinal, user, job.
-type DueRow = (i64, i64, i64);
-
-/// Without the last member where there are more rows than fit, as not all of its rows may be among
-/// them. Returns with it the ordinal to go on after; None: these are all.
-fn whole_members(mut due: Vec<DueRow>, max_rows: usize) -> (Vec<DueRow>, Option<i64>) {
-    let Some(cut) = due.last().map(|(ordinal, ..)| *ordinal).filter(|_| due.len() > max_rows) else { return (due, None) };
-    due.retain(|(ordinal, ..)| *ordinal < cut);
-    (due, Some(cut - 1))
+/// How many memberships are read for a page of so many jobs: more than one member can have, since a page takes whole
+/// members.
+fn most_memberships(jobs: usize) -> usize {
+    (MAX_ROWS / jobs.max(1)).clamp(jobs + 1, MAX_MEMBERSHIPS)
 }
 
-/// What each member is to get, in the order of the jobs.
-fn items(group: GroupId, jobs: &[(i64, i64, i64, i64)], mut due: Vec<DueRow>) -> Vec<(UserId, Item)> {
-    due.sort_unstable_by_key(|(ordinal, _, job)| (*ordinal, *job));
-    let item = |(_, user, job): DueRow| {
-        let at = jobs.binary_search_by_key(&job, |(job, ..)| *job).ok()?;
-        let (_, seq, recall, sender) = *jobs.get(at)?;
-        let of = if recall == 1 { Of::Recall { group, seq } } else { Of::Group { group, seq } };
-        Some((UserId::try_from(user).ok()?, Item { own: sender == user, of }))
+/// A membership: ordinal, user, after which message it began, and the last one of it or -1.
+type Membership = (i64, i64, i64, i64);
+
+/// Without the last member where there may be more, as not all of its memberships may be among them. Returns
+/// with it the ordinal to go on after; None: these are all.
+fn whole_members(mut memberships: Vec<Membership>, most: usize) -> (Vec<Membership>, Option<i64>) {
+    let last = memberships.last().map(|(ordinal, ..)| *ordinal);
+    let Some(cut) = last.filter(|_| memberships.len() >= most) else { return (memberships, None) };
+    memberships.retain(|(ordinal, ..)| *ordinal < cut);
+    (memberships, Some(cut - 1))
+}
+
+/// A message that is to be put into inboxes, or its recall.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    seq: i64,
+    recall: bool,
+    sender: i64,
+}
+
+/// What each member is to get, in the order of the jobs: what was sent while it was one, however often it has left
+/// and come back. Most members get the same, which is made once.
+fn due(group: GroupId, jobs: &[Job], memberships: &[Membership]) -> Vec<(UserId, Arc<[GroupRun]>)> {
+    let mut made: HashMap<(u64, u64), Arc<[GroupRun]>> = HashMap::new();
+    let bits = |is: &dyn Fn(&Job) -> bool| jobs.iter().enumerate().fold(0_u64, |bits, (at, job)| bits | u64::from(is(job)) << at);
+    let of_member = |memberships: &[Membership]| {
+        let (_, user, ..) = *memberships.first()?;
+        let held = |job: &Job| memberships.iter().any(|(.., from_seq, to_seq)| *from_seq < job.seq && (*to_seq < 0 || job.seq <= *to_seq));
+        let due = bits(&held);
+        let own = due & bits(&|job| job.sender == user);
+        let runs = made.entry((due, own)).or_insert_with(|| runs(group, jobs, due, own)).clone();
+        Some((UserId::try_from(user).ok()?, runs))
     };
-    due.into_iter().filter_map(item).collect()
+    memberships.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(of_member).filter(|(_, runs)| !runs.is_empty()).collect()
+}
+
+/// The jobs of these bits, as runs of the same kind.
+fn runs(group: GroupId, jobs: &[Job], due: u64, own: u64) -> Arc<[GroupRun]> {
+    let is = |bits: u64, at: usize| bits >> at & 1 == 1;
+    let due: Vec<_> = jobs.iter().enumerate().filter(|(at, _)| is(due, *at)).map(|(at, job)| (is(own, at), job)).collect();
+    let same = |(own, job): &(bool, &Job), (other_own, other): &(bool, &Job)| (own, job.recall) == (other_own, other.recall);
+    let run = |run: &[(bool, &Job)]| {
+        let (own, first) = run.first()?;
+        Some(GroupRun::new(group, run.iter().map(|(_, job)| job.seq), *own, first.recall))
+    };
+    due.chunk_by(same).filter_map(run).collect()
 }
 
 /// Groups with jobs that nobody has moved since `before`, and since when; those that have waited
@@ -299,29 +342,47 @@ pub(super) async fn behind(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<V
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_step_takes_whole_members() {
-        let rows = |ordinals: &[i64]| ordinals.iter().map(|ordinal| (*ordinal, *ordinal, 1)).collect::<Vec<_>>();
-        assert_eq!(whole_members(rows(&[1, 2, 3]), 3), (rows(&[1, 2, 3]), None));
-        assert_eq!(whole_members(rows(&[1, 2, 3, 3]), 3), (rows(&[1, 2]), Some(2)));
-        assert_eq!(whole_members(rows(&[1, 2, 9, 9]), 3), (rows(&[1, 2]), Some(8)), "nobody is between them");
-        assert_eq!(whole_members(rows(&[]), 3), (rows(&[]), None));
+    fn group() -> GroupId {
+        GroupId::try_from(9).unwrap()
+    }
+
+    fn job(seq: i64, recall: bool, sender: i64) -> Job {
+        Job { seq, recall, sender }
+    }
+
+    fn run(seqs: &[i64], own: bool, recall: bool) -> GroupRun {
+        GroupRun::new(group(), seqs.iter().copied(), own, recall)
     }
 
     #[test]
-    fn each_member_gets_what_is_due_in_the_order_of_the_tasks() {
-        let group = GroupId::try_from(9).unwrap();
-        let jobs = [(1, 5, 0, 1), (2, 6, 0, 2), (3, 5, 1, 1)];
-        // A job that is not there any more was done by somebody else.
-        let due = vec![(1, 11, 3), (1, 11, 1), (2, 2, 2), (2, 2, 4), (3, 1, 1)];
-        let got: Vec<_> = items(group, &jobs, due)
-            .into_iter()
-            .map(|(user, item)| match item.of {
-                Of::Group { seq, .. } => (user.get(), seq, item.own, false),
-                Of::Recall { seq, .. } => (user.get(), seq, item.own, true),
-                Of::Direct { .. } | Of::DirectRecall { .. } => panic!("no direct message"),
-            })
-            .collect();
-        assert_eq!(got, [(11, 5, false, false), (11, 5, false, true), (2, 6, true, false), (1, 5, true, false)]);
+    fn a_page_takes_whole_members() {
+        let memberships = |ordinals: &[i64]| ordinals.iter().map(|ordinal| (*ordinal, *ordinal, 0, -1)).collect::<Vec<_>>();
+        assert_eq!(whole_members(memberships(&[1, 2, 3]), 4), (memberships(&[1, 2, 3]), None));
+        assert_eq!(whole_members(memberships(&[1, 2, 3, 3]), 4), (memberships(&[1, 2]), Some(2)));
+        assert_eq!(whole_members(memberships(&[1, 2, 9, 9]), 4), (memberships(&[1, 2]), Some(8)), "nobody is between them");
+        assert_eq!(whole_members(memberships(&[]), 4), (memberships(&[]), None));
+        for jobs in 0..=usize::try_from(MAX_JOBS).unwrap() {
+            let most = most_memberships(jobs);
+            // The last member is left out, so at least one membership is.
+            assert!(most > jobs && most <= MAX_MEMBERSHIPS && (most - 1) * jobs <= MAX_ROWS, "{jobs} jobs, {most} memberships");
+        }
+    }
+
+    #[test]
+    fn each_member_gets_what_is_due_in_the_order_of_the_jobs() {
+        let jobs = [job(5, false, 1), job(6, false, 2), job(5, true, 1), job(7, false, 1), job(8, false, 1)];
+        // Who left and came back has two memberships. A message that has expired is among the jobs no more.
+        let members = [(1, 11, 0, -1), (2, 2, 3, 5), (2, 2, 7, -1), (3, 1, 4, -1), (4, 12, 0, 4), (5, 14, 3, -1)];
+        let got: Vec<_> = due(group(), &jobs, &members).into_iter().map(|(user, runs)| (user.get(), runs)).collect();
+        let all = || vec![run(&[5, 6], false, false), run(&[5], false, true), run(&[7, 8], false, false)];
+        let of_sender = vec![run(&[5], true, false), run(&[6], false, false), run(&[5], true, true), run(&[7, 8], true, false)];
+        let of_guest = vec![run(&[5], false, false), run(&[5], false, true), run(&[8], false, false)];
+        let expected = [(11, all()), (2, of_guest), (1, of_sender), (14, all())];
+        let expected: Vec<(i64, Arc<[GroupRun]>)> = expected.into_iter().map(|(user, runs)| (user, runs.into())).collect();
+        assert_eq!(got, expected);
+        assert!(Arc::ptr_eq(&got[0].1, &got[3].1), "made once");
+        let page =
+            DeliveryPage { group: group(), from: Progress::default(), to: Progress::default(), members: due(group(), &jobs, &members) };
+        assert_eq!(page.rows(), 5 + 3 + 5 + 5);
     }
 }

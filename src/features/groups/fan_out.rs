@@ -241,7 +241,7 @@ async fn deliver(state: &FanOutContext, group: GroupId, stop: &CancellationToken
             return Ok(Turn::Over);
         };
         after = Some(page.to);
-        let rows = u64::try_from(page.items.len()).unwrap_or_default();
+        let rows = page.rows();
         let ends_pass = page.to.delivered > page.from.delivered;
         let queued = state.lanes.queue(lanes::Job { command: Arc::new(page), key: None }).await?;
         sent.push_back(SentPage { queued, rows, ends_pass });

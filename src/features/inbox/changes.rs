@@ -2,7 +2,7 @@
 //! own row.
 
 use super::rows::InboxRows;
-use super::{Direct, Item};
+use super::{Direct, GroupRun, Item};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::engine::lanes::Rows;
@@ -12,7 +12,7 @@ use crate::features::silence::Silence;
 /// Puts an item into a user's inbox, whose own row must have been asked for
 /// ([`Needs::user`](crate::engine::lanes::Needs::user)), and raises the user's revision. Returns
 /// its number: the one after the last.
-pub fn append_inbox(rows: &mut Rows, user: UserId, item: Item, now: UnixMs) -> i64 {
+pub(super) fn append_inbox(rows: &mut Rows, user: UserId, item: Item, now: UnixMs) -> i64 {
     // Its inbox is being removed, or is gone.
     if rows.is_erased(user) {
         return rows.user(user).inbox_seq;
@@ -20,6 +20,21 @@ pub fn append_inbox(rows: &mut Rows, user: UserId, item: Item, now: UnixMs) -> i
     rows.revise(user, |row| row.inbox_seq += 1);
     let seq = rows.user(user).inbox_seq;
     rows.get_mut::<InboxRows>().put(user, seq, item, now);
+    seq
+}
+
+/// Puts a group's messages into a user's inbox, one after the other, as [`append_inbox`] does with one
+/// item. Returns the number of the last one.
+pub fn append_runs(rows: &mut Rows, user: UserId, runs: &[GroupRun], now: UnixMs) -> i64 {
+    let mut seq = rows.user(user).inbox_seq;
+    if rows.is_erased(user) {
+        return seq;
+    }
+    for run in runs {
+        rows.get_mut::<InboxRows>().put_run(user, seq, run.clone(), now);
+        seq += run.rows();
+    }
+    rows.revise(user, |row| row.inbox_seq = seq);
     seq
 }
 

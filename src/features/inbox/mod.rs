@@ -17,7 +17,7 @@
 //! the rows of a batch, `http.rs` and `directs_http.rs` the routes, `rows.rs` and `devices.rs` the rows of
 //! batches, `store.rs` the statements of the former, `lists.rs` and `direct_lists.rs` what is read
 //! beside them. To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`,
-//! its fields in `lists.rs`.
+//! its fields in `lists.rs`. What a group sends to many is a [`GroupRun`].
 
 mod changes;
 mod command;
@@ -52,7 +52,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::features::level::Level;
 
-pub use changes::{append_inbox, set_direct_silence};
+pub use changes::{append_runs, set_direct_silence};
 pub use command::InboxCommand;
 pub use config::InboxConfig;
 pub use direct::{Direct, Place};
@@ -104,19 +104,34 @@ pub enum Of {
         /// The number of the message in this inbox.
         seq: i64,
     },
-    /// A message of a group. What it says stays with the group, and is looked up when the inbox is
-    /// read.
-    Group {
-        group: GroupId,
-        /// Which message of it.
-        seq: i64,
-    },
-    /// A message of a group was recalled.
-    Recall {
-        group: GroupId,
-        /// Which message of it.
-        seq: i64,
-    },
+}
+
+/// Messages of a group that follow one another in an inbox, or their recalls. What they say stays with
+/// the group, and is looked up when the inbox is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupRun {
+    group: GroupId,
+    /// Which messages of it, with a space in between.
+    seqs: Arc<str>,
+    rows: i64,
+    own: bool,
+    recall: bool,
+}
+
+impl GroupRun {
+    /// These messages of a group. `own`: the owner of the inbox sent them; `recall`: they are recalled.
+    #[must_use]
+    pub fn new(group: GroupId, seqs: impl Iterator<Item = i64>, own: bool, recall: bool) -> Self {
+        let seqs: Vec<_> = seqs.map(|seq| seq.to_string()).collect();
+        let rows = i64::try_from(seqs.len()).unwrap_or(i64::MAX);
+        Self { group, seqs: seqs.join(" ").into(), rows, own, recall }
+    }
+
+    /// How many rows of an inbox it takes.
+    #[must_use]
+    pub fn rows(&self) -> i64 {
+        self.rows
+    }
 }
 
 /// A sent direct message.

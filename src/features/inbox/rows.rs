@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use futures_util::future::{try_join, try_join5};
 
 use super::needs::{ChatKey, Message};
-use super::{Direct, InboxNeeds, Item, Of, Oldest, Place, Sent, SentKey, recall_store, store, timed};
+use super::{Direct, GroupRun, InboxNeeds, Item, Of, Oldest, Place, Sent, SentKey, recall_store, store, timed};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::Parts;
@@ -21,6 +21,8 @@ use crate::features::silence::Silence;
 pub struct InboxRows {
     /// Those that the batch makes: no other is loaded.
     rows: Table<(UserId, i64), Option<(Item, UnixMs)>>,
+    /// The same of groups, by the number that they follow.
+    runs: Table<(UserId, i64), Option<(GroupRun, UnixMs)>>,
     sent: Table<SentKey, Option<Sent>>,
     directs: Table<ChatKey, Direct>,
     /// Whether the user blocks or mutes the peer, where the chat is loaded. The rows of that are
@@ -47,6 +49,11 @@ impl InboxRows {
             self.sent.set(&(user, *peer, item.own, client.clone()), Some(sent));
         }
         self.rows.set(&(user, seq), Some((item, now)));
+    }
+
+    /// Puts messages of a group into an inbox, behind this number.
+    pub(super) fn put_run(&mut self, user: UserId, after: i64, run: GroupRun, now: UnixMs) {
+        self.runs.set(&(user, after), Some((run, now)));
     }
 
     /// Where a message with this id is, if it was sent before.
@@ -150,8 +157,9 @@ impl InboxRows {
     /// The first row of a user that is kept; one beyond the head where none is.
     pub(super) fn earliest(&self, user: UserId, head: i64) -> i64 {
         let stored = self.earliest.get(&user).copied().filter(|seq| *seq > 0);
-        let new = self.rows.from(&(user, 0)).take_while(|((of, _), _)| *of == user).map(|((_, seq), _)| *seq).next();
-        stored.or(new).unwrap_or(head + 1).max(self.gone.get(&user) + 1)
+        let row = self.rows.from(&(user, 0)).take_while(|((of, _), _)| *of == user).map(|((_, seq), _)| *seq).next();
+        let run = self.runs.from(&(user, 0)).take_while(|((of, _), _)| *of == user).map(|((_, after), _)| after + 1).next();
+        stored.or(row.into_iter().chain(run).min()).unwrap_or(head + 1).max(self.gone.get(&user) + 1)
     }
 
     /// The user's chats in the batch whose level ends, or has ended without a write since.
@@ -257,6 +265,10 @@ impl RowSet for InboxRows {
         if !rows.is_empty() {
             store::insert_rows(conn, &rows).await?;
         }
+        let runs: Vec<_> = self.runs.changed().filter_map(|(key, run)| Some((key, run.as_ref()?))).collect();
+        if !runs.is_empty() {
+            store::insert_runs(conn, &runs).await?;
+        }
         let forgotten: Vec<_> = self.forgotten.changed().map(|((user, peer), up_to)| (*user, *peer, *up_to)).collect();
         if !forgotten.is_empty() {
             recall_store::forget_peers(conn, &forgotten).await?;
@@ -277,6 +289,7 @@ impl RowSet for InboxRows {
 
     fn settle(&mut self) {
         self.rows.settle();
+        self.runs.settle();
         self.sent.settle();
         self.directs.settle();
         self.silences.settle();
@@ -288,6 +301,7 @@ impl RowSet for InboxRows {
 
     fn undo(&mut self) {
         self.rows.undo();
+        self.runs.undo();
         self.sent.undo();
         self.directs.undo();
         self.silences.undo();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::needs::{ChatKey, SentKey};
-use super::{Direct, InboxNeeds, Item, Of, Oldest, Sent};
+use super::{Direct, GroupRun, InboxNeeds, Item, Of, Oldest, Sent};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -112,6 +112,27 @@ static INSERT_ROWS: Statement = Statement::insert(
     ],
 );
 
+/// A row for each message of a run.
+static INSERT_RUNS: Statement = Statement::each(
+    "insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
+    select r.user_id, r.seq + j.key + 1, 0, 0, 0, r.group_id, j.value, r.own, r.recall, '', '', r.put_at, 0
+    from {rows} r
+    cross join json_each('[' || replace(r.seqs, ' ', ',') || ']') j",
+    "insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
+    select r.user_id, r.seq + j.place, 0, 0, 0, r.group_id, j.group_seq, r.own, r.recall, '', '', r.put_at, 0
+    from {rows} r
+    cross join lateral unnest(cast(string_to_array(r.seqs, ' ') as bigint[])) with ordinality j (group_seq, place)",
+    &[
+        ("user_id", Type::Int),
+        ("seq", Type::Int),
+        ("group_id", Type::Int),
+        ("seqs", Type::Text),
+        ("own", Type::Int),
+        ("recall", Type::Int),
+        ("put_at", Type::Int),
+    ],
+);
+
 static DELETE_OLDEST: Statement = Statement::new(
     "delete from inbox
     where (user_id, seq) in (
@@ -174,7 +195,7 @@ static DELETE_DIRECTS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 10] {
+pub(super) fn statements() -> [&'static Statement; 11] {
     [
         &LOAD_SENT,
         &LOAD_DIRECTS,
@@ -183,6 +204,7 @@ pub(super) fn statements() -> [&'static Statement; 10] {
         &LOAD_EARLIEST,
         &LOAD_OLDEST,
         &INSERT_ROWS,
+        &INSERT_RUNS,
         &DELETE_OLDEST,
         &SAVE_DIRECTS,
         &DELETE_DIRECTS,
@@ -276,12 +298,10 @@ pub(super) async fn load_earliest(pipeline: &Pipeline, needs: &InboxNeeds) -> Db
 /// A row that is made: whose and which number, what it holds and since when.
 pub(super) type NewRow<'a> = (&'a (UserId, i64), &'a (Item, UnixMs));
 
-/// Who sent a direct message; 0: a group's message itself says who sent it.
+/// Who sent a direct message.
 fn sender_of(owner: UserId, item: &Item) -> i64 {
-    match &item.of {
-        Of::Direct { peer, .. } | Of::DirectRecall { peer, .. } => if item.own { owner } else { *peer }.get(),
-        Of::Group { .. } | Of::Recall { .. } => 0,
-    }
+    let (Of::Direct { peer, .. } | Of::DirectRecall { peer, .. }) = &item.of;
+    if item.own { owner } else { *peer }.get()
 }
 
 fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 15] {
@@ -291,12 +311,16 @@ fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 15] {
         Column::Int(rows.iter().map(|((user, _), _)| user.get()).collect()),
         Column::Int(rows.iter().map(|((_, seq), _)| *seq).collect()),
         Column::Int(rows.iter().map(|((user, _), (item, _))| sender_of(*user, item)).collect()),
-        number(|item| if let Of::Direct { peer, .. } | Of::DirectRecall { peer, .. } = &item.of { peer.get() } else { 0 }),
-        number(|item| if let Of::Direct { peer_seq, .. } | Of::DirectRecall { peer_seq, .. } = &item.of { *peer_seq } else { 0 }),
-        number(|item| if let Of::Group { group, .. } | Of::Recall { group, .. } = &item.of { group.get() } else { 0 }),
-        number(|item| if let Of::Group { seq, .. } | Of::Recall { seq, .. } | Of::DirectRecall { seq, .. } = &item.of { *seq } else { 0 }),
+        number(|item| match &item.of {
+            Of::Direct { peer, .. } | Of::DirectRecall { peer, .. } => peer.get(),
+        }),
+        number(|item| match &item.of {
+            Of::Direct { peer_seq, .. } | Of::DirectRecall { peer_seq, .. } => *peer_seq,
+        }),
+        number(|_| 0),
+        number(|item| if let Of::DirectRecall { seq, .. } = &item.of { *seq } else { 0 }),
         number(|item| i64::from(item.own)),
-        number(|item| i64::from(matches!(item.of, Of::Recall { .. } | Of::DirectRecall { .. }))),
+        number(|item| i64::from(matches!(item.of, Of::DirectRecall { .. }))),
         text(|item| if let Of::Direct { client, .. } = &item.of { client.as_str() } else { "" }),
         text(|item| if let Of::Direct { content, .. } = &item.of { content } else { "" }),
         Column::Int(rows.iter().map(|(_, (_, at))| at.0).collect()),
@@ -307,7 +331,24 @@ fn inbox_columns(rows: &[NewRow<'_>]) -> [Column; 15] {
 }
 
 pub(super) async fn insert_rows(conn: &mut Conn, rows: &[NewRow<'_>]) -> DbResult<()> {
-    conn.insert(&INSERT_ROWS, &inbox_columns(rows)).await
+    conn.later(&INSERT_ROWS, &inbox_columns(rows)).await
+}
+
+/// Runs that are made: whose and behind which number, which messages and since when.
+pub(super) type NewRun<'a> = (&'a (UserId, i64), &'a (GroupRun, UnixMs));
+
+pub(super) async fn insert_runs(conn: &mut Conn, runs: &[NewRun<'_>]) -> DbResult<()> {
+    let number = |value: fn(&GroupRun) -> i64| Column::Int(runs.iter().map(|(_, (run, _))| value(run)).collect());
+    let columns = [
+        Column::Int(runs.iter().map(|((user, _), _)| user.get()).collect()),
+        Column::Int(runs.iter().map(|((_, after), _)| *after).collect()),
+        number(|run| run.group.get()),
+        Column::Text(runs.iter().map(|(_, (run, _))| run.seqs.to_string()).collect()),
+        number(|run| i64::from(run.own)),
+        number(|run| i64::from(run.recall)),
+        Column::Int(runs.iter().map(|(_, (_, at))| at.0).collect()),
+    ];
+    conn.later(&INSERT_RUNS, &columns).await
 }
 
 /// Removes each user's rows up to a seq.

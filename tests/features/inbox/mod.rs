@@ -17,8 +17,7 @@ use headmark::base::error::Problem;
 use headmark::base::ids::{GroupId, UserId};
 use headmark::db::{Column, Statement, Type};
 use headmark::engine::lanes::{self, Answer, Job, Names, Needs, Rows};
-use headmark::features::inbox::append_inbox;
-use headmark::features::inbox::{Item, Of};
+use headmark::features::inbox::{GroupRun, append_runs};
 use serde_json::{Value, json};
 
 use crate::support::{Client, Node};
@@ -78,7 +77,7 @@ async fn sums(node: &Node, user: i64) -> (i64, i64) {
 
 /// Puts rows of groups into inboxes, as a group's fan-out does.
 #[derive(Debug)]
-struct FanOut(Vec<(UserId, Item)>);
+struct FanOut(Vec<(UserId, GroupRun)>);
 
 impl lanes::Command for FanOut {
     fn needs(&self, needs: &mut Needs) {
@@ -94,18 +93,18 @@ impl lanes::Command for FanOut {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        let seqs: Vec<_> = self.0.iter().map(|(user, item)| append_inbox(rows, *user, item.clone(), now)).collect();
+        let seqs: Vec<_> = self.0.iter().map(|(user, run)| append_runs(rows, *user, std::slice::from_ref(run), now)).collect();
         Ok(Answer::ok(seqs))
     }
 }
 
 /// The numbers that the rows got.
-async fn fan_out(node: &Node, items: Vec<(i64, Item)>) -> Vec<i64> {
-    let items = items.into_iter().map(|(user, item)| (id(user), item)).collect();
-    let answer = node.app.state().lanes.submit(Job { command: std::sync::Arc::new(FanOut(items)), key: None }).await.unwrap();
+async fn fan_out(node: &Node, runs: Vec<(i64, GroupRun)>) -> Vec<i64> {
+    let runs = runs.into_iter().map(|(user, run)| (id(user), run)).collect();
+    let answer = node.app.state().lanes.submit(Job { command: std::sync::Arc::new(FanOut(runs)), key: None }).await.unwrap();
     answer.value().unwrap()
 }
 
-fn of_group(group: i64, seq: i64, own: bool) -> Item {
-    Item { own, of: Of::Group { group: GroupId::try_from(group).unwrap(), seq } }
+fn of_group(group: i64, seq: i64, own: bool) -> GroupRun {
+    GroupRun::new(GroupId::try_from(group).unwrap(), [seq].into_iter(), own, false)
 }

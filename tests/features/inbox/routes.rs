@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use headmark::base::ids::GroupId;
 use headmark::db::{Column, Statement, Type};
-use headmark::features::inbox::{Item, Of};
+use headmark::features::inbox::GroupRun;
 use serde_json::{Value, json};
 
 use super::{chats, fan_out, inbox, message, of_group, read, send, seqs, sums};
@@ -243,7 +243,7 @@ both_tiers! {
         let after = client.get_if_changed("/v1/users/2/inbox?after=1", before.header("etag")).await;
         assert_eq!(after.status, 200, "the tag is another");
         insta::assert_snapshot!(item(&after.body, 0), @r#"{"group_id":"9","group_seq":1,"recalled":true,"sender_id":"1","sent_at":"2027-01-15T08:00:00.000Z","seq":2}"#);
-        let recall = Item { own: false, of: Of::Recall { group: GroupId::try_from(9).unwrap(), seq: 1 } };
+        let recall = GroupRun::new(GroupId::try_from(9).unwrap(), [1].into_iter(), false, true);
         assert_eq!(fan_out(&node, vec![(2, recall.clone()), (3, recall)]).await, [4, 3]);
         let mut told = inbox(client, 2, "?after=3").await["items"][0].clone();
         told["sent_at"] = json!("T");
