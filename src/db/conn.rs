@@ -7,16 +7,11 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection, Executor, FromRow, SqliteConnection};
 
 use super::column::Column;
-use super::copy;
 use super::dialect::{self, Statement};
 use super::errors::DbResult;
 use super::postgres::{Done, PgConn, Wanted};
 use super::sent::sent;
 use super::sqlite;
-
-/// From how many rows on [`Conn::insert`] copies on Postgres: for fewer, the further round trips of
-/// a copy take longer than they save.
-pub const MIN_COPY_ROWS: usize = 500;
 
 /// A connection of its own, for one lane or one lock. Dropping it closes it.
 #[derive(Debug)]
@@ -168,25 +163,6 @@ impl Conn {
                 conn.add(statement, columns, Wanted::All(rows));
                 Ok(())
             }
-        }
-    }
-
-    /// Writes new rows in a transaction, of which none may be there yet: as [`Conn::later`] does,
-    /// or where they are many by `copy` on Postgres.
-    ///
-    /// # Errors
-    /// The driver's own, for this or for a statement that was put off until now.
-    pub async fn insert(&mut self, statement: &'static Statement, columns: &[Column]) -> DbResult<()> {
-        let rows = columns.first().map_or(0, Column::len);
-        match (self, statement.copy()) {
-            (Self::Postgres(conn), Some(copy)) if rows >= MIN_COPY_ROWS => {
-                sent(1);
-                let bytes = copy::copy_rows(columns).map_err(sqlx::Error::Encode)?;
-                let mut stream = conn.sent().await?.copy_in_raw(copy).await?;
-                stream.send(bytes).await?;
-                stream.finish().await.map(|_| ())
-            }
-            (this, _) => this.later(statement, columns).await,
         }
     }
 

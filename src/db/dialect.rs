@@ -41,8 +41,6 @@ struct Built {
     postgres: String,
     /// On Citus.
     distributed: String,
-    /// For [`Statement::insert`]: how Postgres takes many rows at once.
-    copy: Option<String>,
 }
 
 /// The text of a statement: one for both dialects, or one for each.
@@ -97,10 +95,7 @@ impl Statement {
         }
     }
 
-    /// New rows of a table, whose columns have the names of the parameters: by `insert`, or where
-    /// they are many and [`Conn::insert`] is used, by `copy` on Postgres.
-    ///
-    /// [`Conn::insert`]: super::Conn::insert
+    /// New rows of a table, whose columns have the names of the parameters.
     #[must_use]
     pub const fn insert(table: &'static str, columns: &'static [(&'static str, Type)]) -> Self {
         Self { text: StatementText::Insert(table), columns, scalar: false, owner: None, distributed: None, built: OnceLock::new() }
@@ -158,22 +153,18 @@ impl Statement {
         self.owner.and_then(|owner| self.columns.iter().position(|(name, _)| *name == owner))
     }
 
-    pub(super) fn copy(&'static self) -> Option<&'static str> {
-        self.built().copy.as_deref()
-    }
-
     fn built(&'static self) -> &'static Built {
         self.built.get_or_init(|| {
             let inserted;
-            let (sqlite, postgres, copy) = match &self.text {
-                StatementText::Both(text) => (*text, *text, None),
-                StatementText::Composed(text) => (text.as_str(), text.as_str(), None),
-                StatementText::Each { sqlite, postgres } => (*sqlite, *postgres, None),
+            let (sqlite, postgres) = match &self.text {
+                StatementText::Both(text) => (*text, *text),
+                StatementText::Composed(text) => (text.as_str(), text.as_str()),
+                StatementText::Each { sqlite, postgres } => (*sqlite, *postgres),
                 StatementText::Insert(table) => {
                     let names: Vec<_> = self.columns.iter().map(|(name, _)| *name).collect();
                     let names = names.join(", ");
                     inserted = format!("insert into {table} ({names}) select {names} from {{rows}} r where true");
-                    (inserted.as_str(), inserted.as_str(), Some(format!("copy {table} ({names}) from stdin (format binary)")))
+                    (inserted.as_str(), inserted.as_str())
                 }
             };
             let rows = self.postgres_rows();
@@ -184,7 +175,7 @@ impl Statement {
                 _ => finished(distributed),
             };
             let sqlite = sqlite.replace("{for update}", "").replace("{or fail}", "or fail");
-            Built { sqlite: Texts::new(sqlite), postgres: finished(postgres), distributed, copy }
+            Built { sqlite: Texts::new(sqlite), postgres: finished(postgres), distributed }
         })
     }
 

@@ -13,7 +13,6 @@ mod by_owner;
 mod cells;
 mod column;
 mod conn;
-mod copy;
 mod dialect;
 mod distributed;
 mod errors;
@@ -47,7 +46,7 @@ use sqlx::{Executor, FromRow};
 
 pub use cells::{Cell, Cells};
 pub use column::{Column, Type};
-pub use conn::{Conn, MIN_COPY_ROWS};
+pub use conn::Conn;
 pub use dialect::{Statement, StatementText};
 pub use distributed::Distributed;
 pub use errors::{DbResult, ErrorClass, classify};

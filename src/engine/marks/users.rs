@@ -323,7 +323,7 @@ pub async fn insert_users(conn: &mut Conn, users: &[(UserId, &User, &User)], ver
     let version = |(_, loaded, now): &(UserId, &User, &User)| if loaded == now { now.version } else { version };
     let mut columns = vec![users_of(users), Column::Int(users.iter().map(version).collect())];
     columns.extend(columns_of(users));
-    conn.insert(&INSERT_USERS, &columns).await
+    conn.later(&INSERT_USERS, &columns).await
 }
 
 /// The columns after the versions.

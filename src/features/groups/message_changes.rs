@@ -60,7 +60,7 @@ pub fn statements() -> [&'static Statement; 4] {
 /// Writes new changes, by group and id. The oldest of each group go.
 pub(super) async fn save(conn: &mut Conn, new: &[(GroupId, i64, i64)]) -> DbResult<()> {
     let column = |value: fn(&(GroupId, i64, i64)) -> i64| Column::Int(new.iter().map(value).collect());
-    conn.insert(&INSERT, &[column(|(group, ..)| group.get()), column(|(_, id, _)| *id), column(|(.., seq)| *seq)]).await?;
+    conn.later(&INSERT, &[column(|(group, ..)| group.get()), column(|(_, id, _)| *id), column(|(.., seq)| *seq)]).await?;
     let old: Vec<_> = new.iter().filter(|(_, id, _)| *id > MAX_CHANGES).collect();
     if old.is_empty() {
         return Ok(());

@@ -418,7 +418,7 @@ pub(super) async fn insert_members(conn: &mut Conn, members: &[MemberOf<'_>]) ->
     let (from_seq, joined_at) = (ints(members, |(_, row)| row.from_seq), ints(members, |(_, row)| row.joined_at.0));
     let columns =
         [group, user, span, ordinal, from_seq, to_seq, read_seq, extra, level, until, unread_from, again, mentions, joined_at, at, hidden];
-    conn.insert(&INSERT_MEMBERS, &columns).await
+    conn.later(&INSERT_MEMBERS, &columns).await
 }
 
 pub(super) async fn update_members(conn: &mut Conn, members: &[MemberOf<'_>]) -> DbResult<()> {
@@ -451,7 +451,7 @@ pub(super) async fn insert_messages(conn: &mut Conn, messages: &[((GroupId, i64)
         Column::Text(messages.iter().map(|(.., mentions)| named(mentions)).collect()),
         ints(messages, |(.., mentions)| i64::from(mentions.all)),
     ];
-    conn.insert(&INSERT_MESSAGES, &columns).await
+    conn.later(&INSERT_MESSAGES, &columns).await
 }
 
 pub(super) async fn recall_messages(conn: &mut Conn, messages: &[(GroupId, i64)]) -> DbResult<()> {
@@ -469,5 +469,5 @@ pub(super) async fn insert_jobs(conn: &mut Conn, jobs: &[((GroupId, i64), Delive
         ints(jobs, |(_, job)| job.seq),
         ints(jobs, |(_, job)| i64::from(job.recall)),
     ];
-    conn.insert(&INSERT_JOBS, &columns).await
+    conn.later(&INSERT_JOBS, &columns).await
 }

@@ -110,7 +110,7 @@ pub(super) async fn insert(conn: &mut Conn, made: &[GroupedOf<'_>]) -> DbResult<
     let [users, entries, seqs] = columns(made);
     let notifications = Column::Int(made.iter().map(|((_, id), _)| id.get()).collect());
     let actors = Column::Int(made.iter().map(|(_, grouped)| grouped.actor).collect());
-    conn.insert(&INSERT, &[users, entries, seqs, notifications, actors]).await
+    conn.later(&INSERT, &[users, entries, seqs, notifications, actors]).await
 }
 
 pub(super) async fn delete(conn: &mut Conn, dropped: &[GroupedOf<'_>]) -> DbResult<()> {

@@ -92,7 +92,7 @@ pub(super) async fn insert(conn: &mut Conn, new: &[(NotificationId, &Held)]) -> 
         numbers(|held| held.notification.recipients),
         numbers(|held| i64::from(held.withdrawn)),
     ];
-    conn.insert(&INSERT, &columns).await
+    conn.later(&INSERT, &columns).await
 }
 
 pub(super) async fn withdraw(conn: &mut Conn, these: &[NotificationId]) -> DbResult<()> {

@@ -229,7 +229,7 @@ pub(super) async fn insert_entries(conn: &mut Conn, made: &[EntryOf<'_>]) -> DbR
         numbers(made, |entry| entry.read_at.0),
         numbers(made, |entry| i64::from(entry.gone)),
     ];
-    conn.insert(&INSERT_ENTRIES, &columns).await
+    conn.later(&INSERT_ENTRIES, &columns).await
 }
 
 pub(super) async fn update_entries(conn: &mut Conn, changed: &[EntryOf<'_>]) -> DbResult<()> {

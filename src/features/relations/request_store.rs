@@ -146,8 +146,8 @@ pub(super) async fn save(conn: &mut Conn, requests: &Table<Pair, Option<Request>
             Column::Text(made.iter().map(|(_, request)| badge(request)).collect()),
             column(|request| request.raised.as_ref().map_or(0, |raised| raised.at)),
         ];
-        conn.insert(&INSERT_SENT, &sent).await?;
-        conn.insert(&INSERT_RECEIVED, &columns(&made)).await?;
+        conn.later(&INSERT_SENT, &sent).await?;
+        conn.later(&INSERT_RECEIVED, &columns(&made)).await?;
     }
     Ok(())
 }

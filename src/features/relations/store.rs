@@ -314,13 +314,13 @@ pub async fn insert(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
     let badges = Column::Text(follows.iter().map(|(_, follow)| badge(follow)).collect());
     let badge_at = column(|follow| follow.raised.as_ref().map_or(0, |raised| raised.at));
     let columns = [followers, followees, since, column(|follow| follow.mark), secret, special, badges, badge_at];
-    conn.insert(&INSERT_FOLLOWING, &columns).await?;
+    conn.later(&INSERT_FOLLOWING, &columns).await?;
     let [secret, public] = by_secrecy(follows);
     if let Some(columns) = public {
-        conn.insert(&INSERT_FOLLOWERS, &columns).await?;
+        conn.later(&INSERT_FOLLOWERS, &columns).await?;
     }
     if let Some(columns) = secret {
-        conn.insert(&INSERT_SECRET_FOLLOWERS, &columns).await?;
+        conn.later(&INSERT_SECRET_FOLLOWERS, &columns).await?;
     }
     Ok(())
 }
@@ -347,7 +347,7 @@ pub async fn insert_blocks(conn: &mut Conn, blocks: &[(Pair, UnixMs)]) -> DbResu
         return Ok(());
     }
     let [users, targets] = pair_columns(blocks.iter().map(|(pair, _)| pair));
-    conn.insert(&INSERT_BLOCKS, &[users, targets, Column::Int(blocks.iter().map(|(_, since)| since.0).collect())]).await
+    conn.later(&INSERT_BLOCKS, &[users, targets, Column::Int(blocks.iter().map(|(_, since)| since.0).collect())]).await
 }
 
 /// Removes these blocks, which are there.
