@@ -166,6 +166,18 @@ impl Conn {
         }
     }
 
+    /// Sends what [`Conn::later`] has put off where it is much: so the time for it is that of the work, not
+    /// of the commit, whose outcome would be unknown after it.
+    ///
+    /// # Errors
+    /// The driver's own, for a statement that was put off until now.
+    pub async fn send_much(&mut self) -> DbResult<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(conn) => conn.send_much().await,
+        }
+    }
+
     /// Whether row locks are needed: on SQLite the one writer has them all.
     #[must_use]
     pub fn locks_rows(&self) -> bool {

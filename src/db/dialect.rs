@@ -265,6 +265,12 @@ pub(super) struct Bound {
     scalar: bool,
 }
 
+impl Bound {
+    pub(super) fn bytes(&self) -> usize {
+        self.values.iter().map(String::len).sum()
+    }
+}
+
 /// The setting of the session that holds them on the way.
 fn bound_name(at: usize) -> String {
     format!("headmark.bound_{at}")

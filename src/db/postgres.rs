@@ -25,6 +25,10 @@ use super::errors::DbResult;
 use super::shards::Shards;
 use super::{dialect, sent};
 
+/// From how many bytes on it takes Postgres longer to execute what waits than it takes to send it apart from
+/// the commit.
+const MUCH_BYTES: usize = 128 << 10;
+
 /// A connection with what waits to be sent over it.
 #[derive(Debug)]
 pub struct PgConn {
@@ -241,6 +245,12 @@ impl PgConn {
         }
         self.prepared.extend(prepares);
         Ok(all)
+    }
+
+    /// Sends what waits, where it is much.
+    pub(super) async fn send_much(&mut self) -> DbResult<()> {
+        let bytes = self.waiting.text.len() + self.waiting.bound.iter().map(Bound::bytes).sum::<usize>();
+        if bytes < MUCH_BYTES { Ok(()) } else { self.send().await.map(|_| ()) }
     }
 
     /// Sends what waits, and with it the commit.

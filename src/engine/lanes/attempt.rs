@@ -124,6 +124,7 @@ impl Lane {
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
             rows.save(conn, signed).await.map_err(|error| way.failure(error))?;
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
+            conn.send_much().await.map_err(|error| way.failure(error))?;
             let (changes, facts, users) = (rows.changes(needs), rows.facts_changes(needs, &written.facts), rows.users_after(signed));
             Ok(Prepared { outcomes, changes, facts, users, rows, shown_until })
         };

@@ -56,7 +56,7 @@ use crate::engine::heads::Heads;
 
 pub use answer::{Answer, Ending};
 pub use needs::Needs;
-pub use queue::{Lanes, Queued};
+pub use queue::{Lanes, MIN_LARGE, Queued};
 pub use row::RETIRED_MS;
 pub(crate) use row::{announce, sweep};
 pub use row_set::{NewRowSet, RowSet};

@@ -28,8 +28,8 @@ use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
 const KEY_WAIT: Duration = Duration::from_secs(5);
 
 /// What weighs no more than this is never large, however few changes a batch may take: a request of
-/// many items, or a step of fan-out.
-const MIN_LARGE: u32 = 1000;
+/// many items, or a page of fan-out.
+pub const MIN_LARGE: u32 = 1000;
 
 /// The way into a lane.
 #[derive(Debug)]

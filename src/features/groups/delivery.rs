@@ -15,7 +15,7 @@ use crate::base::error::Problem;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{self, Answer, Core, Names, Needs, RowSet, Rows, Table};
+use crate::engine::lanes::{self, Answer, Core, MIN_LARGE, Names, Needs, RowSet, Rows, Table};
 use crate::features::inbox::{GroupRun, append_runs};
 
 static MAKE: Statement = Statement::new(
@@ -75,19 +75,28 @@ static JOBS: Statement = Statement::one(
 );
 
 /// The memberships that held when one of these messages was sent, in the order of their members. Those
-/// of a user do not overlap, so a user has no more of them here than there are jobs.
+/// of a user do not overlap, so a user has no more of them here than there are jobs. Former ones are
+/// passed over by the first of the messages, as a group may have any number of them.
 static MEMBERSHIPS: Statement = Statement::one(
     "select m.ordinal, m.user_id, m.from_seq, m.to_seq
     from memberships m
-    where m.group_id = $1 and m.ordinal > $2 and exists (
+    where m.group_id = $1 and m.ordinal > $2 and (m.to_seq < 0 or m.to_seq >= $5) and exists (
         select 1
         from delivery_jobs t
         where t.group_id = $1 and t.job > $3 and t.job <= $4 and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
     )
     order by m.group_id, m.ordinal
-    limit $5",
-    &[("group_id", Type::Int), ("ordinal", Type::Int), ("after", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int)],
-);
+    limit $6",
+    &[
+        ("group_id", Type::Int),
+        ("ordinal", Type::Int),
+        ("after", Type::Int),
+        ("up_to", Type::Int),
+        ("first_seq", Type::Int),
+        ("max_rows", Type::Int),
+    ],
+)
+.distributed(super::distributed::MEMBERSHIPS);
 
 /// Groups with jobs that nobody has moved for a while, and since when; those that have waited
 /// longest first.
@@ -109,14 +118,17 @@ pub fn statements() -> [&'static Statement; 8] {
 }
 
 /// How many jobs one pass takes.
-const MAX_JOBS: i64 = 50;
+const MAX_JOBS: usize = 50;
 
 /// How many rows of inboxes one page writes at most, and for how many memberships.
 const MAX_ROWS: usize = 2500;
 const MAX_MEMBERSHIPS: usize = 1000;
 
-// A member's jobs are bits of a number.
-const _: () = assert!(MAX_JOBS <= 64);
+/// A page takes whole members, so more memberships are read for it than one member can have.
+const MIN_MEMBERSHIPS: usize = 51;
+
+// A member's jobs are bits of a number, and those of all but the last one that is read are written.
+const _: () = assert!(MAX_JOBS < MIN_MEMBERSHIPS && MAX_JOBS <= 64 && (MIN_MEMBERSHIPS - 1) * MAX_JOBS <= MAX_ROWS);
 
 /// How far a group's jobs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -172,7 +184,8 @@ impl lanes::Command for DeliveryPage {
     }
 
     fn weight(&self) -> u32 {
-        u32::try_from(self.members.len()).unwrap_or(u32::MAX).max(1)
+        // No more, so that it never counts as large: it is as quick as so many other changes.
+        u32::try_from(self.rows()).unwrap_or(u32::MAX).clamp(1, MIN_LARGE)
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
@@ -259,28 +272,34 @@ pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) 
     let from = after.unwrap_or(Progress { delivered, up_to_job, up_to_ordinal });
     let Progress { delivered, up_to_job, up_to_ordinal } = from;
     // A pass that was begun goes on with the jobs that it began with.
-    let up_to_job = if up_to_job > delivered { up_to_job } else { jobs.min(delivered + MAX_JOBS) };
+    let up_to_job = if up_to_job > delivered { up_to_job } else { jobs.min(delivered + i64::try_from(MAX_JOBS).unwrap_or(i64::MAX)) };
     if up_to_job <= delivered {
         return Ok(None);
     }
     let jobs: Vec<(i64, i64, i64, i64)> = db.fetch(&JOBS, &one(&[group.get(), delivered, up_to_job])).await?;
     let jobs: Vec<_> = jobs.into_iter().map(|(_, seq, recall, sender)| Job { seq, recall: recall == 1, sender }).collect();
     let most = most_memberships(jobs.len());
-    let asked = [group.get(), up_to_ordinal, delivered, up_to_job, i64::try_from(most).unwrap_or(i64::MAX)];
-    let (memberships, last_ordinal) = whole_members(db.fetch(&MEMBERSHIPS, &one(&asked)).await?, most);
+    let memberships = match jobs.iter().map(|job| job.seq).min() {
+        Some(first) => {
+            let asked = [group.get(), up_to_ordinal, delivered, up_to_job, first, i64::try_from(most).unwrap_or(i64::MAX)];
+            db.fetch(&MEMBERSHIPS, &one(&asked)).await?
+        }
+        // All of these messages have expired.
+        None => Vec::new(),
+    };
+    let (memberships, last_ordinal) = whole_members(memberships, most);
     let to = match last_ordinal {
         Some(ordinal) => Progress { delivered, up_to_job, up_to_ordinal: ordinal },
         // Also where somebody else has done the jobs meanwhile: then the progress is another, and
         // the page is not taken.
         None => Progress { delivered: up_to_job, up_to_job, up_to_ordinal: 0 },
     };
-    Ok(Some(DeliveryPage { group, from, to, members: due(group, &jobs, &memberships) }))
+    Ok(Some(DeliveryPage { group, from, to, members: of_members(group, &jobs, &memberships) }))
 }
 
-/// How many memberships are read for a page of so many jobs: more than one member can have, since a page takes whole
-/// members.
+/// How many memberships are read for a page of so many jobs.
 fn most_memberships(jobs: usize) -> usize {
-    (MAX_ROWS / jobs.max(1)).clamp(jobs + 1, MAX_MEMBERSHIPS)
+    (MAX_ROWS / jobs.max(1)).clamp(MIN_MEMBERSHIPS, MAX_MEMBERSHIPS)
 }
 
 /// A membership: ordinal, user, after which message it began, and the last one of it or -1.
@@ -303,32 +322,32 @@ struct Job {
     sender: i64,
 }
 
-/// What each member is to get, in the order of the jobs: what was sent while it was one, however often it has left
-/// and come back. Most members get the same, which is made once.
-fn due(group: GroupId, jobs: &[Job], memberships: &[Membership]) -> Vec<(UserId, Arc<[GroupRun]>)> {
+/// What each member is to get, in the order of the jobs: what was sent during its memberships. Most
+/// members get the same, which is made once.
+fn of_members(group: GroupId, jobs: &[Job], memberships: &[Membership]) -> Vec<(UserId, Arc<[GroupRun]>)> {
     let mut made: HashMap<(u64, u64), Arc<[GroupRun]>> = HashMap::new();
-    let bits = |is: &dyn Fn(&Job) -> bool| jobs.iter().enumerate().fold(0_u64, |bits, (at, job)| bits | u64::from(is(job)) << at);
+    let which = |is: &dyn Fn(&Job) -> bool| jobs.iter().enumerate().fold(0_u64, |bits, (at, job)| bits | u64::from(is(job)) << at);
     let of_member = |memberships: &[Membership]| {
         let (_, user, ..) = *memberships.first()?;
         let held = |job: &Job| memberships.iter().any(|(.., from_seq, to_seq)| *from_seq < job.seq && (*to_seq < 0 || job.seq <= *to_seq));
-        let due = bits(&held);
-        let own = due & bits(&|job| job.sender == user);
-        let runs = made.entry((due, own)).or_insert_with(|| runs(group, jobs, due, own)).clone();
+        let due = which(&held);
+        let own = due & which(&|job| job.sender == user);
+        let runs = made.entry((due, own)).or_insert_with(|| runs_of(group, jobs, due, own)).clone();
         Some((UserId::try_from(user).ok()?, runs))
     };
     memberships.chunk_by(|(one, ..), (other, ..)| one == other).filter_map(of_member).filter(|(_, runs)| !runs.is_empty()).collect()
 }
 
-/// The jobs of these bits, as runs of the same kind.
-fn runs(group: GroupId, jobs: &[Job], due: u64, own: u64) -> Arc<[GroupRun]> {
-    let is = |bits: u64, at: usize| bits >> at & 1 == 1;
-    let due: Vec<_> = jobs.iter().enumerate().filter(|(at, _)| is(due, *at)).map(|(at, job)| (is(own, at), job)).collect();
-    let same = |(own, job): &(bool, &Job), (other_own, other): &(bool, &Job)| (own, job.recall) == (other_own, other.recall);
-    let run = |run: &[(bool, &Job)]| {
-        let (own, first) = run.first()?;
-        Some(GroupRun::new(group, run.iter().map(|(_, job)| job.seq), *own, first.recall))
+/// The jobs of the bits of `due`, as runs of the same kind; those of `own` are of messages that the member sent.
+fn runs_of(group: GroupId, jobs: &[Job], due: u64, own: u64) -> Arc<[GroupRun]> {
+    let has = |bits: u64, at: usize| bits >> at & 1 == 1;
+    let due: Vec<_> = jobs.iter().enumerate().filter(|(at, _)| has(due, *at)).map(|(at, job)| (has(own, at), job)).collect();
+    let alike = |(own, job): &(bool, &Job), (other_own, other): &(bool, &Job)| (own, job.recall) == (other_own, other.recall);
+    let run = |alike: &[(bool, &Job)]| {
+        let (own, first) = alike.first()?;
+        Some(GroupRun::new(group, alike.iter().map(|(_, job)| job.seq), *own, first.recall))
     };
-    due.chunk_by(same).filter_map(run).collect()
+    due.chunk_by(alike).filter_map(run).collect()
 }
 
 /// Groups with jobs that nobody has moved since `before`, and since when; those that have waited
@@ -361,10 +380,10 @@ mod tests {
         assert_eq!(whole_members(memberships(&[1, 2, 3, 3]), 4), (memberships(&[1, 2]), Some(2)));
         assert_eq!(whole_members(memberships(&[1, 2, 9, 9]), 4), (memberships(&[1, 2]), Some(8)), "nobody is between them");
         assert_eq!(whole_members(memberships(&[]), 4), (memberships(&[]), None));
-        for jobs in 0..=usize::try_from(MAX_JOBS).unwrap() {
+        for jobs in 0..=MAX_JOBS {
             let most = most_memberships(jobs);
-            // The last member is left out, so at least one membership is.
-            assert!(most > jobs && most <= MAX_MEMBERSHIPS && (most - 1) * jobs <= MAX_ROWS, "{jobs} jobs, {most} memberships");
+            // The last member is left out, so at least one membership is. Jobs whose messages have expired count for memberships alone.
+            assert!(most > MAX_JOBS && most <= MAX_MEMBERSHIPS && (most - 1) * jobs <= MAX_ROWS, "{jobs} jobs, {most} memberships");
         }
     }
 
@@ -373,7 +392,7 @@ mod tests {
         let jobs = [job(5, false, 1), job(6, false, 2), job(5, true, 1), job(7, false, 1), job(8, false, 1)];
         // Who left and came back has two memberships. A message that has expired is among the jobs no more.
         let members = [(1, 11, 0, -1), (2, 2, 3, 5), (2, 2, 7, -1), (3, 1, 4, -1), (4, 12, 0, 4), (5, 14, 3, -1)];
-        let got: Vec<_> = due(group(), &jobs, &members).into_iter().map(|(user, runs)| (user.get(), runs)).collect();
+        let got: Vec<_> = of_members(group(), &jobs, &members).into_iter().map(|(user, runs)| (user.get(), runs)).collect();
         let all = || vec![run(&[5, 6], false, false), run(&[5], false, true), run(&[7, 8], false, false)];
         let of_sender = vec![run(&[5], true, false), run(&[6], false, false), run(&[5], true, true), run(&[7, 8], true, false)];
         let of_guest = vec![run(&[5], false, false), run(&[5], false, true), run(&[8], false, false)];
@@ -381,8 +400,12 @@ mod tests {
         let expected: Vec<(i64, Arc<[GroupRun]>)> = expected.into_iter().map(|(user, runs)| (user, runs.into())).collect();
         assert_eq!(got, expected);
         assert!(Arc::ptr_eq(&got[0].1, &got[3].1), "made once");
-        let page =
-            DeliveryPage { group: group(), from: Progress::default(), to: Progress::default(), members: due(group(), &jobs, &members) };
+        let page = DeliveryPage {
+            group: group(),
+            from: Progress::default(),
+            to: Progress::default(),
+            members: of_members(group(), &jobs, &members),
+        };
         assert_eq!(page.rows(), 5 + 3 + 5 + 5);
     }
 }
