@@ -22,9 +22,6 @@ use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::{self, PolledValue, Resource, Seen, Version};
 use crate::http::served::Served;
 
-/// How often the user's own state is read again because the list is of a newer one.
-const MAX_READS: u32 = 4;
-
 pub fn routes() -> OpenApiRouter<Served<NotificationContext>> {
     OpenApiRouter::new().routes(routes!(list_notifications))
 }
@@ -104,21 +101,13 @@ async fn list_notifications(
 /// which every change of the list raises, also an edit. Where the client has the answer already,
 /// the list is not read.
 async fn read(state: &NotificationContext, user: UserId, asked: Asked<'_>, seen: Seen, tags: &IfNoneMatch) -> Result<PolledValue<Page>> {
-    let mut revision = seen.revision();
-    for _ in 0..MAX_READS {
-        let State::Current(entry) = state.entries.read(user, revision).await else { break };
-        let version = Version::from(entry.revision);
-        let mut page = Page::default();
-        if !tags.matches(&seen.tag(version)) {
-            let Asked { status, kind, wanted } = asked;
-            page = in_time(lists::page(&state.db, user, status, kind, wanted.after.at, wanted.rows())).await?;
-            // Both must be of one state of the user, or the revision would lie.
-            if page.revision > entry.revision {
-                revision = page.revision;
-                continue;
-            }
-        }
-        return Ok(PolledValue { value: page, version: Some(version), changes_at: None });
+    let State::Current(entry) = state.entries.read(user, seen.revision()).await else { return Err(Error::store_unavailable()) };
+    let (mut page, mut revision) = (Page::default(), entry.revision);
+    if !tags.matches(&seen.tag(Version::from(revision))) {
+        let Asked { status, kind, wanted } = asked;
+        page = in_time(lists::page(&state.db, user, status, kind, wanted.after.at, wanted.rows())).await?;
+        // What was written since the entry was read shows in the page, whose revision is of the same statement.
+        revision = revision.max(page.revision);
     }
-    Err(Error::store_unavailable())
+    Ok(PolledValue { value: page, version: Some(Version::from(revision)), changes_at: None })
 }
