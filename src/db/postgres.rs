@@ -25,8 +25,8 @@ use super::errors::DbResult;
 use super::shards::Shards;
 use super::{dialect, sent};
 
-/// From how many bytes on it takes Postgres longer to execute what waits than it takes to send it apart from
-/// the commit.
+/// From how many bytes on what waits goes ahead of the commit. A batch of 1,000 increments has fewer, and
+/// so stays one message.
 const MUCH_BYTES: usize = 128 << 10;
 
 /// A connection with what waits to be sent over it.

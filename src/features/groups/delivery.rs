@@ -125,10 +125,10 @@ const MAX_ROWS: usize = 2500;
 const MAX_MEMBERSHIPS: usize = 1000;
 
 /// A page takes whole members, so more memberships are read for it than one member can have.
-const MIN_MEMBERSHIPS: usize = 51;
+const MIN_MEMBERSHIPS: usize = MAX_JOBS + 1;
 
-// A member's jobs are bits of a number, and those of all but the last one that is read are written.
-const _: () = assert!(MAX_JOBS < MIN_MEMBERSHIPS && MAX_JOBS <= 64 && (MIN_MEMBERSHIPS - 1) * MAX_JOBS <= MAX_ROWS);
+// A member's jobs are bits of a number, and the jobs of all memberships but the last are written.
+const _: () = assert!(MAX_JOBS <= 64 && (MIN_MEMBERSHIPS - 1) * MAX_JOBS <= MAX_ROWS);
 
 /// How far a group's jobs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -382,7 +382,8 @@ mod tests {
         assert_eq!(whole_members(memberships(&[]), 4), (memberships(&[]), None));
         for jobs in 0..=MAX_JOBS {
             let most = most_memberships(jobs);
-            // The last member is left out, so at least one membership is. Jobs whose messages have expired count for memberships alone.
+            // The last member is left out, so at least one membership is. A membership may be read for
+            // a job whose message has expired.
             assert!(most > MAX_JOBS && most <= MAX_MEMBERSHIPS && (most - 1) * jobs <= MAX_ROWS, "{jobs} jobs, {most} memberships");
         }
     }
