@@ -4,6 +4,7 @@
 //!
 //! To add one: a variant of [`Peer`], its handler, and a side in `rows/`.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt as _;
 use clap::{Subcommand, ValueEnum};
-use deadpool_redis::redis::aio::ConnectionManager;
-use deadpool_redis::redis::{AsyncTypedCommands as _, Client, Cmd, Value, cmd, pipe};
+use deadpool_redis::redis::aio::{ConnectionLike, ConnectionManager};
+use deadpool_redis::redis::{Client, Cmd, Value, cmd, pipe};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -196,14 +197,17 @@ async fn values(State(Values { canned, command, reads, mut connection }): State<
 
 async fn pooled(State((canned, pool)): State<(Canned, deadpool_redis::Pool)>, Path(user): Path<u64>) -> Response {
     let Ok(mut connection) = pool.get().await else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
-    match connection.hgetall(key(user)).await {
-        Ok(fields) if !fields.is_empty() => canned.response(),
-        _ => StatusCode::NOT_FOUND.into_response(),
-    }
+    give_found(&canned, &mut connection, user).await
 }
 
 async fn multiplexed(State((canned, mut connection)): State<(Canned, ConnectionManager)>, Path(user): Path<u64>) -> Response {
-    match connection.hgetall(key(user)).await {
+    give_found(&canned, &mut connection, user).await
+}
+
+/// The answer, where Redis has an entry of the user.
+async fn give_found(canned: &Canned, connection: &mut impl ConnectionLike, user: u64) -> Response {
+    let fields = cmd("HGETALL").arg(key(user)).query_async::<HashMap<String, Vec<u8>>>(connection).await;
+    match fields {
         Ok(fields) if !fields.is_empty() => canned.response(),
         _ => StatusCode::NOT_FOUND.into_response(),
     }

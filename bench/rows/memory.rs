@@ -44,7 +44,7 @@ pub(super) async fn of_entries(url: &str, users: &[u64]) -> Result<Weight> {
     for user in users {
         let key = key(*user);
         weight.entry += float(usage(&mut connection, &key).await?) / count;
-        let fields: Vec<(String, String)> = cmd("HGETALL").arg(&key).query_async(&mut connection).await?;
+        let fields: Vec<(String, Vec<u8>)> = cmd("HGETALL").arg(&key).query_async(&mut connection).await?;
         let (groups, others): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(name, _)| name.starts_with("g:"));
         // The copy has a key that is about as long.
         cmd("COPY").arg(&key).arg(COPY).arg("REPLACE").exec_async(&mut connection).await?;
@@ -53,7 +53,7 @@ pub(super) async fn of_entries(url: &str, users: &[u64]) -> Result<Weight> {
         }
         weight.without_groups += float(usage(&mut connection, COPY).await?) / count;
         if weight.fields.is_empty() {
-            weight.fields = others.iter().map(|(name, text)| format!("`{name}` = `{text}`")).collect();
+            weight.fields = others.iter().map(|(name, value)| format!("`{name}` = `{}`", value.escape_ascii())).collect();
             weight.groups = groups.len();
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! `reads.rs` is the connection for polls with its lease, `tracking.rs` hears what changes,
 //! `copies.rs` holds what was read, `lists.rs` and `facts.rs` hold what is kept beside the entries,
-//! `wire.rs` connects and sends, `sentinel.rs` asks Sentinels where to, `shared.rs` is what all of them share, `breaker.rs` fails fast while
-//! Redis is away and `probe.rs` looks for its return, `scripts.rs` builds the calls and reads the
-//! replies, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a field in `Scripts`, a method here,
-//! the same in `entry.rs`, and a step in the test that compares the two.
+//! `wire.rs` connects and sends, `sentinel.rs` asks Sentinels where to, `shared.rs` is what all of
+//! them share, `breaker.rs` fails fast while Redis is away and `probe.rs` looks for its return,
+//! `scripts.rs` builds the calls and reads the replies, `packing.rs` and `pieces.rs` say how Redis
+//! holds a value, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
+//! field in `Scripts`, a method here, the same in `entry.rs`, and a step in the test that compares
+//! the two.
 
 mod address;
 mod breaker;
@@ -13,6 +15,7 @@ mod copies;
 mod facts;
 mod lists;
 mod look;
+mod packing;
 mod pieces;
 mod probe;
 mod reads;

@@ -1,13 +1,12 @@
 //! The scripts, typed: what each is called with, and what its reply says.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_redis::redis::{Cmd, Script, Value, cmd};
 use rand::RngExt as _;
 
-use super::pieces::{self, Pieces};
+use super::pieces::{Packed, Pieces};
 use crate::base::ids::UserId;
 use crate::cache::{CacheConfig, Change, Entry, FactsChange, FillToken, HISTORY_STEP, Lookup, Parts, READ_LEASE, Revision, Writer};
 
@@ -99,16 +98,15 @@ fn hex(token: u64) -> String {
     format!("{token:x}")
 }
 
-/// The fields of parts, and how many there are.
-fn fields(parts: &Parts) -> (impl Iterator<Item = (Cow<'_, str>, &str)>, usize) {
-    let fields = || parts.iter().flat_map(|(field, value)| pieces::split(field, value));
-    (fields(), fields().count())
+/// Parts as Redis holds them.
+fn packed(parts: &Parts) -> Vec<Packed<'_>> {
+    parts.iter().map(|(field, value)| Packed::new(field, value)).collect()
 }
 
-fn add_fields<'a>(call: &mut Cmd, fields: impl Iterator<Item = (Cow<'a, str>, &'a str)>) {
-    fields.for_each(|(field, value)| {
+fn add_fields(call: &mut Cmd, parts: &[Packed<'_>]) {
+    for (field, value) in parts.iter().flat_map(Packed::pieces) {
         call.arg(&*field).arg(value);
-    });
+    }
 }
 
 fn add_codes(call: &mut Cmd, codes: &[(UserId, u8)]) {
@@ -182,7 +180,7 @@ impl Scripts {
     pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, entry: &Entry) -> Cmd {
         let mut call = self.fill.call(form, key);
         call.arg(hex(token.0)).arg(epoch).arg(self.life_ms()).arg(entry.revision);
-        add_fields(&mut call, fields(&entry.parts).0);
+        add_fields(&mut call, &packed(&entry.parts));
         call
     }
 
@@ -213,9 +211,10 @@ impl Scripts {
         for change in changes {
             match change {
                 Applied::Entry(change) => {
-                    let (fields, count) = fields(&change.parts);
+                    let parts = packed(&change.parts);
+                    let count: usize = parts.iter().map(Packed::count).sum();
                     call.arg(change.before).arg(2 + 2 * count).arg("!r").arg(change.after);
-                    add_fields(&mut call, fields);
+                    add_fields(&mut call, &parts);
                 }
                 Applied::Facts(change) => {
                     call.arg("").arg(2 * change.codes.len());
@@ -292,7 +291,7 @@ impl Found {
     /// The content, however old; None if it was never filled.
     fn shown(self) -> Option<Entry> {
         let Self { revision, mut parts, pieces, .. } = self;
-        pieces.join(&mut parts);
+        pieces.join(&mut parts)?;
         revision.map(|revision| Entry { revision, parts })
     }
 
@@ -306,10 +305,7 @@ impl Found {
                 _ => {}
             }
         } else {
-            let (field, value) = (std::str::from_utf8(field).ok()?, std::str::from_utf8(value).ok()?);
-            if !self.pieces.take(field, value) {
-                self.parts.insert(field, value);
-            }
+            self.pieces.take(std::str::from_utf8(field).ok()?, value, &mut self.parts)?;
         }
         Some(())
     }
@@ -400,7 +396,7 @@ mod tests {
     fn replies_of_another_form_are_no_hits() {
         let odd = Value::Array(vec![bulk("!r")]);
         let not_a_number = Value::Array(vec![bulk("!r"), bulk("x")]);
-        let not_text = Value::Array(vec![bulk("part"), Value::BulkString(vec![0xff])]);
+        let not_text = Value::Array(vec![bulk("part"), Value::BulkString(vec![0xfe])]);
         for reply in [odd, not_a_number, not_text, Value::Nil, Value::Int(1), Value::Okay] {
             assert!(read_hash(&reply).is_none(), "{reply:?}");
             assert!(read_lookup(reply.clone(), 0).is_none(), "{reply:?}");

@@ -1,6 +1,6 @@
 -- Shared by every script; each is this text followed by its own.
 --
--- One hash is one user's entry. Fields of the protocol (all others are parts):
+-- One hash is one user's entry. Fields of the protocol (all others are parts, packed as packing.rs says, which no script looks into):
 --   !r  revision that the parts show
 --   !e  epoch in which they were filled
 --   !d  dirty: '1', or '2' once !w outgrew a listpack value, so that the hash is to be written again

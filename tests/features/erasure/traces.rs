@@ -51,6 +51,22 @@ pub async fn named_in_tables(world: &World) -> Vec<String> {
     found
 }
 
+/// A reply as text, in which the bytes that stand for digits are those digits.
+fn digits_shown(reply: Reply) -> String {
+    match reply {
+        Reply::Array(replies) => replies.into_iter().map(|reply| digits_shown(reply) + ",").collect(),
+        Reply::BulkString(bytes) => bytes
+            .into_iter()
+            .map(|byte| match byte {
+                0x80..0xe4 => format!("{:02}", byte - 0x80),
+                0xe4..0xee => format!(" {}", byte - 0xe4),
+                _ => char::from(byte).to_string(),
+            })
+            .collect(),
+        other => format!("{other:?}"),
+    }
+}
+
 /// The keys of Redis that name the user, in their names or in what they hold.
 async fn named_in_redis(world: &World) -> Vec<String> {
     if world.tier == Tier::Embedded {
@@ -67,7 +83,7 @@ async fn named_in_redis(world: &World) -> Vec<String> {
             "string" => redis::cmd("GET").arg(&key).query_async(&mut conn).await,
             _ => Ok(Reply::Nil),
         };
-        let mut held = vec![format!("{:?}", read.unwrap_or(Reply::Nil))];
+        let mut held = vec![digits_shown(read.unwrap_or(Reply::Nil))];
         if kind == "stream" {
             let entries = redis::cmd("XRANGE").arg(&key).arg("-").arg("+").query_async(&mut conn).await;
             let entries: Vec<(String, Vec<String>)> = entries.unwrap();

@@ -1,0 +1,116 @@
+//! Values as Redis holds them, in fewer bytes.
+//!
+//! Most of an entry is numbers and names, in ASCII, so the bytes from 0x80 on are free. Each of them
+//! stands for two or three characters that come often: two digits, a space and a digit, the beginning of
+//! a mark. Names stay readable in Redis. A value that is not ASCII is kept as it is, behind
+//! [`AS_IT_IS`].
+
+use std::borrow::Cow;
+
+/// What stands for `00`; the other pairs of digits follow it.
+const PAIRS: u8 = 0x80;
+
+/// What stands for a space and `0`; the other digits follow it.
+const SPACED: u8 = PAIRS + 100;
+
+/// What stands for the first of [`BEGINNINGS`].
+const BEGUN: u8 = SPACED + 10;
+
+/// How marks begin (`crate::engine::marks::UserMarks`).
+const BEGINNINGS: [&str; 4] = [";b:", ";c:", ";d:", ";g:"];
+
+/// What follows is no packed text.
+const AS_IT_IS: u8 = 0xff;
+
+/// The bytes of a value.
+pub(super) fn pack(text: &str) -> Cow<'_, [u8]> {
+    let bytes = text.as_bytes();
+    if !text.is_ascii() {
+        return [&[AS_IT_IS], bytes].concat().into();
+    }
+    // Redis holds a short number in fewer bytes than any text.
+    if bytes.iter().all(u8::is_ascii_digit) {
+        return bytes.into();
+    }
+    let (mut packed, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    while let Some((code, length)) = next(rest) {
+        packed.push(code);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    packed.into()
+}
+
+/// What stands for the beginning of the text, and how many of its bytes that is.
+fn next(text: &[u8]) -> Option<(u8, usize)> {
+    let digit = |at: usize| text.get(at).filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0');
+    let (&first, begun) = (text.first()?, text.get(..3));
+    if let Some((_, code)) = BEGINNINGS.iter().zip(BEGUN..).find(|(beginning, _)| begun == Some(beginning.as_bytes())) {
+        return Some((code, 3));
+    }
+    Some(match (digit(0), digit(1)) {
+        (Some(tens), Some(ones)) => (PAIRS + 10 * tens + ones, 2),
+        (None, Some(ones)) if first == b' ' => (SPACED + ones, 2),
+        _ => (first, 1),
+    })
+}
+
+/// The value of such bytes. None if they are not ours.
+pub(super) fn unpack(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    if bytes.is_ascii() {
+        return Some(std::str::from_utf8(bytes).ok()?.into());
+    }
+    if let Some(text) = bytes.strip_prefix(&[AS_IT_IS]) {
+        return Some(std::str::from_utf8(text).ok()?.into());
+    }
+    let mut text = String::with_capacity(2 * bytes.len());
+    let digit = |digit: u8| char::from(b'0' + digit);
+    for &byte in bytes {
+        match byte {
+            ..PAIRS => text.push(char::from(byte)),
+            PAIRS..SPACED => text.extend([digit((byte - PAIRS) / 10), digit((byte - PAIRS) % 10)]),
+            SPACED..BEGUN => text.extend([' ', digit(byte - SPACED)]),
+            BEGUN.. => text.push_str(BEGINNINGS.get(usize::from(byte - BEGUN))?),
+        }
+    }
+    Some(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_comes_back(text in "([ -~]{0,5}|;[a-h]:|[0-9 ;,-]{0,12}|[é0-9]{0,3}){0,12}") {
+            let packed = pack(&text);
+            prop_assert_eq!(unpack(&packed), Some(text.as_str().into()));
+            prop_assert!(packed.len() <= text.len() + usize::from(!text.is_ascii()));
+        }
+
+        #[test]
+        fn any_bytes_are_a_value_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let _ = unpack(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_value_takes_few_bytes() {
+        let cases = [
+            // Begun, `comment`, ` 1`, `20`, ` 3`, and so on.
+            ("0;c:comment 120 3;c:dm 120 3;c:like 120 3;c:mention 120 3", 37),
+            ("3 1767225600123", 8),
+            ("929 0", 3),
+            ("", 0),
+            ("2", 1),
+        ];
+        for (text, length) in cases {
+            assert_eq!(pack(text).len(), length, "{text}");
+        }
+        assert_eq!(pack("120").as_ref(), b"120", "Redis makes a number of it");
+        assert_eq!(unpack(b"0;c:mention 120"), Some("0;c:mention 120".into()), "what was not packed is read, too");
+        assert_eq!(unpack(&[BEGUN + 4]), None);
+        assert_eq!(unpack(&[AS_IT_IS, 0xe9]), None);
+    }
+}
