@@ -34,6 +34,7 @@ mod deleted;
 mod distributed;
 pub mod erased;
 mod followed;
+mod kept_count;
 pub mod store;
 mod versions;
 
@@ -52,6 +53,7 @@ pub use self::broadcast_state::{BroadcastState, Channel, Dot};
 pub use self::cached_head::CachedHead;
 pub use self::deleted::Deleted;
 use self::followed::Followed;
+pub use self::kept_count::KeptCount;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
 use crate::base::clock::{Clock, UnixMs};

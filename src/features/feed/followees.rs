@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{ListVersion, Revision};
-use crate::engine::heads::{CachedHead, Versions};
+use crate::engine::heads::{CachedHead, KeptCount, Versions};
 use crate::engine::marks::{Intervals, Kind};
 
 /// When a mute ends that never does.
 pub(super) const FOR_EVER: UnixMs = UnixMs(i64::MAX);
 
 /// What a list takes besides its creators.
-const LIST_BYTES: usize = 160;
+const LIST_BYTES: usize = 256;
 
 /// One creator of a list.
 #[derive(Debug)]
@@ -49,10 +49,11 @@ pub struct FeedList {
     /// Of those whose marks lie below what the cached heads tell: the sum of the cached heads'
     /// versions, and of what is unread. Looked at only where there are any.
     pub(super) below: Mutex<Option<(i64, i64)>>,
+    pub(super) counted: KeptCount<Counted>,
 }
 
 /// A count as far as the cached heads tell.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) unread: i64,
     /// The cached heads' versions.
@@ -123,6 +124,14 @@ impl FeedList {
     /// Those whose posts always count, and those whom the user mutes, or did until some time.
     fn by_mute(&self) -> (&[Followee], &[Followee]) {
         self.followees.split_at_checked(self.followees.len() - self.muted_until.len()).unwrap_or_default()
+    }
+
+    /// What was counted before, while no version has changed since. Not for a horizon: a head is
+    /// written before its version, so what was kept may lack a post that [`Self::heads`] has by now.
+    pub(super) fn count_kept(&self, most: i64, now: UnixMs) -> Counted {
+        let heads = self.followees.iter().map(|of| &*of.cached_head);
+        let count = || Some(self.count(most, now)).filter(|counted| !counted.unloaded).map(|counted| (counted, self.changes_at(now)));
+        self.counted.get_or_count(heads, most, now, count).unwrap_or(Counted { unloaded: true, ..Counted::default() })
     }
 
     pub(super) fn count(&self, most: i64, now: UnixMs) -> Counted {

@@ -22,7 +22,7 @@ use crate::cache::{Cache, ListVersion, Revision};
 use crate::db::{Db, DbResult, MAX_READ};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
-use crate::engine::heads::{Heads, Versions};
+use crate::engine::heads::{Heads, KeptCount, Versions};
 use crate::engine::marks::StreamKey;
 use crate::engine::turns::Turns;
 use crate::features::silence::Mute;
@@ -78,7 +78,7 @@ impl Feeds {
     /// user's state: an older list will not do.
     pub async fn count(&self, user: UserId, version: i64, most: i64, now: UnixMs) -> Result<FeedCount, Error> {
         let list = self.list(user, version).await?;
-        let counted = list.count(most, now);
+        let counted = list.count_kept(most, now);
         if counted.unloaded || !counted.below.is_empty() {
             // Boxed, so that the many polls that need it not need not carry its room.
             return Box::pin(self.count_on(&list, counted, most, now)).await;
@@ -223,7 +223,7 @@ impl Feeds {
         let cached_heads = self.in_time(self.heads.cached_heads(&keys)).await?;
         let followees =
             marks.into_iter().zip(cached_heads).map(|((creator, mark), cached_head)| Followee { cached_head, mark, creator }).collect();
-        Ok(FeedList { version, followees, muted_until, below: Mutex::new(None) })
+        Ok(FeedList { version, followees, muted_until, below: Mutex::new(None), counted: KeptCount::default() })
     }
 
     /// Counts on where a head is not loaded, or a mark lies so far back that only the rows tell.

@@ -15,7 +15,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
-use crate::engine::heads::{CachedHead, Heads, History, Versions};
+use crate::engine::heads::{CachedHead, Heads, History, KeptCount, Versions};
 use crate::engine::marks::{Kind, Numbers, StreamKey, numbers};
 use crate::features::level::Level;
 
@@ -24,7 +24,7 @@ const MAX_LIST_BYTES: u64 = 64 << 20;
 const LIST_TTL: Duration = Duration::from_secs(300);
 
 /// What a list takes besides its groups.
-const LIST_BYTES: usize = 200;
+const LIST_BYTES: usize = 320;
 
 /// How often cached heads are loaded that were forgotten meanwhile, before the count is given up.
 const MAX_LOADS: u32 = 4;
@@ -46,6 +46,7 @@ pub struct ChatList {
     chats: Box<[Chat]>,
     /// What is unread where only the rows tell, by group and the version of its head.
     below: Mutex<HashMap<GroupId, (i64, Numbers)>>,
+    counted: KeptCount<ChatCount>,
 }
 
 /// One group with its number.
@@ -166,6 +167,11 @@ impl ChatList {
 
     /// The sum; None where something is not known here.
     fn count(&self, most: i64, now: UnixMs) -> Option<ChatCount> {
+        let heads = self.chats.iter().map(|chat| &*chat.cached_head);
+        self.counted.get_or_count(heads, most, now, || self.count_anew(most, now).map(|count| (count, count.changes_at)))
+    }
+
+    fn count_anew(&self, most: i64, now: UnixMs) -> Option<ChatCount> {
         let mut count = ChatCount::default();
         for chat in &self.chats {
             chat.add_level(&mut count.versions, &mut count.changes_at, now);
@@ -223,7 +229,7 @@ impl Chats {
         let mut marks: Vec<_> = marks.collect();
         marks.sort_unstable_by_key(|(group, _)| *group);
         let chat = |(group, mark)| Chat { group, mark, cached_head: self.heads.cached_head(&StreamKey::group(group)) };
-        let list = ChatList { as_of, chats: marks.into_iter().map(chat).collect(), below: Mutex::default() };
+        let list = ChatList { as_of, chats: marks.into_iter().map(chat).collect(), below: Mutex::default(), counted: KeptCount::default() };
         let list = Arc::new(list);
         self.lists.insert(user, Arc::clone(&list));
         list
