@@ -10,3 +10,4 @@ pub mod lately;
 pub mod recent;
 pub mod secret;
 pub mod seldom;
+pub mod threads;

@@ -10,9 +10,11 @@ use std::io;
 use std::thread;
 
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+
+use crate::base::threads;
 
 /// The threads, for as long as this lives. What they started may live in them for longer than a
 /// connection, such as a connection to a store: drop this after the stores are closed.
@@ -33,7 +35,7 @@ impl Threads {
         // Made first: should one thread not start, those before it end.
         let guard = end.clone().drop_guard();
         let count = thread::available_parallelism().map_or(1, usize::from);
-        let each = (0..count).map(|_| start_one(end.clone())).collect::<io::Result<_>>()?;
+        let each = (0..count).map(|_| threads::start("connections", end.clone())).collect::<io::Result<_>>()?;
         Ok(Self { each, main: Handle::current(), _end: guard })
     }
 
@@ -68,11 +70,4 @@ impl Threads {
             thread,
         );
     }
-}
-
-fn start_one(end: CancellationToken) -> io::Result<Handle> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let handle = runtime.handle().clone();
-    thread::Builder::new().name("connections".to_owned()).spawn(move || runtime.block_on(end.cancelled()))?;
-    Ok(handle)
 }

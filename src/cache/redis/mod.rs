@@ -37,6 +37,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use deadpool_redis::redis::cmd;
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::breaker::Breaker;
@@ -53,6 +54,7 @@ use super::{
     CacheConfig, CacheError, Changes, Derived, Entry, FillToken, Lookup, READ_LEASE, ReadEntry, RedisConfig, SharedRun, Writer, Written,
 };
 use crate::base::ids::UserId;
+use crate::base::threads;
 
 /// How long the key lives with which a node tries whether Redis takes writes.
 const PROBE_TTL_MS: u64 = 10_000;
@@ -70,6 +72,7 @@ pub struct Redis {
     nonces: Nonces,
     /// The breaker's probe, the subscription and the read lease; they end with the cache.
     _tasks: [AbortOnDropHandle<()>; 3],
+    _end_of_thread: DropGuard,
 }
 
 impl Redis {
@@ -88,16 +91,20 @@ impl Redis {
             Err(error) => return Err(away(&error)),
         };
         meters.breaker(breaker.check().is_err());
-        let (nonces, reads) = (Nonces::new(), Arc::new(Reads::new(Copies::new(config.capacity_bytes))));
+        let end = CancellationToken::new();
+        let thread = threads::start("read-lease", end.clone());
+        let thread = thread.map_err(|error| CacheError::Away(format!("no thread for the read lease: {error}")))?;
+        let copies = Copies::new(config.capacity_bytes);
+        let (nonces, reads) = (Nonces::new(), Arc::new(Reads::new(copies, thread.clone())));
         let connected = ArcSwap::from_pointee(connected);
         let (node, run) = (nonces.next(), TrustedRun::default());
         let shared = Arc::new(Shared { config, redis, connected, node, breaker, run, scripts, meters });
         let hub = Hub::new(true);
         let probe = tokio::spawn(probe::run(Arc::clone(&shared), Arc::clone(&reads)));
         let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&reads), Arc::clone(&hub)));
-        let lease = tokio::spawn(Arc::clone(&reads).run(Arc::clone(&shared)));
+        let lease = thread.spawn(Arc::clone(&reads).run(Arc::clone(&shared)));
         let tasks = [probe, wakes, lease].map(AbortOnDropHandle::new);
-        Ok(Self { shared, reads, hub, epoch: AtomicI64::new(0), nonces, _tasks: tasks })
+        Ok(Self { shared, reads, hub, epoch: AtomicI64::new(0), nonces, _tasks: tasks, _end_of_thread: end.drop_guard() })
     }
 
     pub(super) fn epoch(&self) -> &AtomicI64 {

@@ -18,8 +18,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use deadpool_redis::redis::Cmd;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::copies::Copies;
 use super::scripts::Form;
@@ -92,6 +94,9 @@ fn nanos(duration: Duration) -> u64 {
 
 /// The reads of a node.
 pub(super) struct Reads {
+    /// Where the connection and its lease are: a renewal, several hundred of which are made in a second,
+    /// then wakes no other thread.
+    thread: Handle,
     pub(super) copies: Arc<Copies>,
     current: ArcSwapOption<Connection>,
     connecting: tokio::sync::Mutex<()>,
@@ -109,8 +114,9 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    pub(super) fn new(copies: Copies) -> Self {
+    pub(super) fn new(copies: Copies, thread: Handle) -> Self {
         Self {
+            thread,
             copies: Arc::new(copies),
             current: ArcSwapOption::empty(),
             connecting: tokio::sync::Mutex::default(),
@@ -157,7 +163,10 @@ impl Reads {
             shared.run.check()?;
             let (closed, copies) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.copies));
             let heard = tracking::hear(copies, Arc::clone(&closed), shared.key_frame());
-            let (wire, tells) = wire::connect_reads(&shared.redis, heard).await.map_err(|error| {
+            let redis = shared.redis.clone();
+            let connecting = self.thread.spawn(async move { wire::connect_reads(&redis, heard).await });
+            let connected = AbortOnDropHandle::new(connecting).await.map_err(|error| CacheError::Away(error.to_string()))?;
+            let (wire, tells) = connected.map_err(|error| {
                 if wire::is_outage(&error) {
                     shared.failed(&error.to_string());
                 }
