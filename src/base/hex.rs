@@ -20,6 +20,19 @@ pub fn push(bytes: &[u8], text: &mut String) {
     }
 }
 
+/// The number that these lower-case digits are.
+#[must_use]
+pub fn number(digits: &[u8; 16]) -> Option<u64> {
+    digits.iter().try_fold(0, |number, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(number << 4 | u64::from(value))
+    })
+}
+
 const PIECE: usize = 8;
 
 /// The two digits of each byte.
@@ -50,6 +63,13 @@ mod tests {
             push(&bytes, &mut text);
             let expected: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             prop_assert_eq!(text, format!("x{expected}"));
+        }
+
+        #[test]
+        fn a_number_is_read_from_its_digits(number: u64, bytes: [u8; 16]) {
+            prop_assert_eq!(super::number(digits(number.to_be_bytes()).as_flattened().try_into().unwrap()), Some(number));
+            let lower = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            prop_assert_eq!(super::number(&bytes).is_some(), bytes.iter().all(lower));
         }
     }
 }

@@ -165,7 +165,7 @@ where
             stream,
             accepts: shared.accepts(request.headers()),
             depends_on_caller: request.uri().path().starts_with(INTERFACE),
-            asked_to_wait: request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("wait="))),
+            asked_to_wait: asks_to_wait(request.uri().query().unwrap_or_default()),
             span: tracing::debug_span!("request", request_id = ?context.request_id, method = %context.method, route = context.route()),
         };
         let route = shared.admit(within, &context, &request).map(|()| self.inner.call(request));
@@ -188,6 +188,10 @@ impl Shared {
     fn accepts(&self, headers: &HeaderMap) -> Accepts {
         if self.config.compression { Accepts::Header(compress::wish(headers).cloned()) } else { Accepts::Off }
     }
+}
+
+fn asks_to_wait(query: &str) -> bool {
+    query.as_bytes().split(|byte| *byte == b'&').any(|pair| pair.starts_with(b"wait="))
 }
 
 /// The caller's own id, when it is fit for a log line and a header; else a new one.

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::base::error::Problem;
 use crate::base::fingerprint::Fingerprint;
+use crate::http::path::split_at;
 use crate::http::problem;
 
 /// The query as a `T`, which denies unknown fields: a misspelt, repeated or invalid parameter is a
@@ -28,7 +29,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 fn query<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let mut seen: Vec<Cow<'_, str>> = Vec::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (name, value) = split_at(pair, b'=').unwrap_or((pair, ""));
         let name = decode(name).ok_or_else(|| bad("", "the name must be valid UTF-8 after percent-decoding"))?;
         if decode(value).is_none() {
             return Err(bad(&name, "must be valid UTF-8 after percent-decoding, without U+0000"));
@@ -95,6 +96,8 @@ enum Condition {
     #[default]
     Absent,
     Any,
+    /// A single entity tag, as nearly everybody sends it.
+    Tag(HeaderValue),
     /// Checked: a list of entity tags.
     Tags(HeaderValue),
 }
@@ -107,10 +110,8 @@ impl IfNoneMatch {
         match &self.condition {
             Condition::Absent => false,
             Condition::Any => true,
-            Condition::Tags(_) => {
-                let wanted = etag.strip_prefix("W/").unwrap_or(etag);
-                self.tags().any(|tag| tag.strip_prefix("W/").unwrap_or(tag) == wanted)
-            }
+            Condition::Tag(tag) => opaque(tag.as_bytes()) == opaque(etag.as_bytes()),
+            Condition::Tags(_) => self.tags().any(|tag| opaque(tag.as_bytes()) == opaque(etag.as_bytes())),
         }
     }
 
@@ -122,11 +123,12 @@ impl IfNoneMatch {
 
     /// The tags as they were sent, quotes and `W/` included; none for `*`.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
-        let list = match &self.condition {
-            Condition::Tags(list) => list.to_str().unwrap_or_default(),
-            Condition::Absent | Condition::Any => "",
+        let (one, list) = match &self.condition {
+            Condition::Tag(tag) => (tag.to_str().ok(), ""),
+            Condition::Tags(list) => (None, list.to_str().unwrap_or_default()),
+            Condition::Absent | Condition::Any => (None, ""),
         };
-        Tags { rest: list }.map_while(Result::ok)
+        one.into_iter().chain(Tags { rest: list }.map_while(Result::ok))
     }
 
     /// The resource that was asked for: its path and its query. Two ways to name the same user are
@@ -143,8 +145,22 @@ impl IfNoneMatch {
     }
 }
 
+/// A tag without its mark of weakness.
+fn opaque(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
+/// Whether it is a single tag without blanks, well-formed.
+fn is_one_tag(value: &[u8]) -> bool {
+    let inside = opaque(value).strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    inside.is_some_and(|inside| inside.iter().fold(true, |good, byte| good & (byte.is_ascii_graphic() & (*byte != b'"'))))
+}
+
 impl Condition {
     fn parse(value: HeaderValue) -> Self {
+        if is_one_tag(value.as_bytes()) {
+            return Self::Tag(value);
+        }
         let Ok(text) = value.to_str() else { return Self::Absent };
         if text.trim() == "*" {
             return Self::Any;
@@ -178,13 +194,14 @@ impl Condition {
 #[must_use]
 pub fn resource(uri: &Uri) -> Fingerprint {
     let mut resource = Fingerprint::default();
-    match uri.path().strip_prefix("/v1/users/").and_then(|rest| rest.split_once('/')) {
+    match uri.path().strip_prefix("/v1/users/").and_then(|rest| split_at(rest, b'/')) {
         Some((_user, rest)) => resource.add_bytes(rest.as_bytes()),
         None => resource.add_bytes(uri.path().as_bytes()),
     }
-    for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("wait=")) {
+    let pairs = uri.query().unwrap_or_default().as_bytes().split(|byte| *byte == b'&');
+    for pair in pairs.filter(|pair| !pair.is_empty() && !pair.starts_with(b"wait=")) {
         resource.add_bytes(b"&");
-        resource.add_bytes(pair.as_bytes());
+        resource.add_bytes(pair);
     }
     resource
 }

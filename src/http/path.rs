@@ -142,8 +142,15 @@ fn user_of(text: &str, caller: &Caller) -> Result<UserId, Problem> {
 /// The user as the path of a user's own route has it, and the rest behind, where nothing of the user
 /// needs to be decoded. The router's own values are a copy for each request.
 pub(crate) fn plain_user(uri: &Uri) -> Option<(&str, &str)> {
-    let found = uri.path().strip_prefix("/v1/users/")?.split_once('/')?;
+    let found = split_at(uri.path().strip_prefix("/v1/users/")?, b'/')?;
     (!found.0.contains('%')).then_some(found)
+}
+
+/// What stands before and behind the first of these bytes, in ASCII. For a text as short as a path, what
+/// `str` has takes longer.
+pub(super) fn split_at(text: &str, byte: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|of| of == byte)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// The caller may act for the user, and the user is about to be answered.

@@ -86,6 +86,7 @@ impl Summaries {
             user,
             entry: None,
             own_is_stale: false,
+            was_shown: false,
             broadcast_state: self.heads.broadcast_state_at(now),
             shared_is_stale,
             decoded: Decoded::default(),
@@ -120,7 +121,9 @@ impl Summaries {
     /// Takes the user's own state as it was read, and reads of it what the kinds need.
     fn set_own(&self, summary: &mut UnreadSummary, state: State) {
         summary.set_own(state);
-        let mut decoded = summary.kept().map(|kept| kept.decoded.clone()).unwrap_or_default();
+        let kept = summary.kept();
+        summary.was_shown = kept.is_some();
+        let mut decoded = kept.map(|kept| kept.decoded.clone()).unwrap_or_default();
         if let Some(facts) = summary.facts() {
             self.parts.decode(summary.wanted, facts, &mut decoded);
         }

@@ -24,6 +24,8 @@ pub struct UnreadSummary {
     pub entry: Option<Arc<ReadEntry>>,
     /// Whether that is only what was last known.
     pub own_is_stale: bool,
+    /// Whether something was kept with it: then it was shown before, so the user is not erased.
+    pub was_shown: bool,
     /// What everybody shares.
     pub broadcast_state: Arc<BroadcastState>,
     /// Whether that is only what was last known.
@@ -115,15 +117,18 @@ impl UnreadSummary {
         Some(versions)
     }
 
-    /// Whether the client has an answer with other shared heads, so that this node may be behind.
     /// Refuses a user that was erased.
     ///
     /// # Errors
     /// 410.
     pub(super) fn alive(&self) -> Result<(), Problem> {
+        if self.was_shown {
+            return Ok(());
+        }
         self.entry.as_ref().map_or(Ok(()), |entry| alive(&entry.parts))
     }
 
+    /// Whether the client has an answer with other shared heads, so that this node may be behind.
     pub(super) fn may_be_behind(&self, seen: Seen) -> bool {
         self.shares() && !self.is_stale() && self.versions().is_some_and(|versions| seen.has_other(versions))
     }

@@ -40,8 +40,8 @@ impl From<Revision> for Version {
     }
 }
 
-/// As long as most tags are, so that writing one allocates once.
-const TAG_BYTES: usize = 64;
+/// How long a tag is without its revision.
+const AROUND_REVISION: usize = "W/\"0123456789abcdef..0123456789abcdef\"".len();
 
 /// What tags belong to: an installation between two restores, a resource with its query, and the
 /// user it is about.
@@ -62,11 +62,14 @@ impl Scope {
     /// way.
     #[must_use]
     pub fn tag(self, version: Version) -> String {
-        let mut tag = String::with_capacity(TAG_BYTES);
+        let mut revision = itoa::Buffer::new();
+        let revision = revision.format(version.revision);
+        // Exactly as much room as it takes: of that, a header is made without a copy.
+        let mut tag = String::with_capacity(AROUND_REVISION + revision.len());
         tag.push_str("W/\"");
         hex::push(&self.0.to_be_bytes(), &mut tag);
         tag.push('.');
-        tag.push_str(itoa::Buffer::new().format(version.revision));
+        tag.push_str(revision);
         tag.push('.');
         hex::push(&version.shared.to_be_bytes(), &mut tag);
         tag.push('"');
@@ -75,14 +78,14 @@ impl Scope {
 
     /// The version in a tag, if it is one of this scope.
     fn version(self, tag: &str) -> Option<Version> {
-        let mut parts = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"').split('.');
-        let mut hexadecimal = || u64::from_str_radix(parts.next()?, 16).ok();
-        if hexadecimal()? != self.0 {
+        let inside = tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"')?.strip_suffix('"')?;
+        let (scope, rest) = inside.as_bytes().split_first_chunk()?;
+        let (revision, shared) = rest.split_last_chunk()?;
+        if hex::number(scope)? != self.0 {
             return None;
         }
-        let revision = parts.next()?.parse().ok()?;
-        let shared = u64::from_str_radix(parts.next()?, 16).ok()?;
-        Some(Version { revision, shared })
+        let revision = std::str::from_utf8(revision.strip_prefix(b".")?.strip_suffix(b".")?).ok()?;
+        Some(Version { revision: revision.parse().ok()?, shared: hex::number(shared)? })
     }
 }
 
@@ -175,12 +178,13 @@ mod tests {
         let version = Version::new(7, shared(3));
         let tag = here.tag(version);
         assert_eq!(here.version(&tag), Some(version));
+        assert_eq!(tag.capacity(), tag.len(), "a header takes it over as it is");
         assert_eq!(here.version(tag.trim_start_matches("W/")), Some(version), "also where a proxy made it strong");
         for other in [scope("b", "/badges", 42), scope("a", "/badges?cap=9", 42), scope("a", "/badges", 43)] {
             assert_ne!(other.tag(version), tag);
             assert_eq!(other.version(&tag), None);
         }
-        for junk in ["\"\"", "\"7\"", "W/\"x.y.z\"", "*"] {
+        for junk in ["\"\"", "\"7\"", "W/\"x.y.z\"", "*", "\"0123456789abcdef.7\"", "\"0123456789abcdef0123456789abcdef\""] {
             assert_eq!(here.version(junk), None, "{junk}");
         }
     }
