@@ -1,7 +1,7 @@
 //! Threads that are a runtime each: what runs there wakes no other thread.
 
-use std::io;
-use std::thread;
+use std::sync::mpsc;
+use std::{io, thread};
 
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
@@ -11,8 +11,19 @@ use tokio_util::sync::CancellationToken;
 /// # Errors
 /// The system's, for the thread or its files.
 pub fn start(name: &str, end: CancellationToken) -> io::Result<Handle> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let handle = runtime.handle().clone();
-    thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(end.cancelled()))?;
-    Ok(handle)
+    let (made, handle) = mpsc::sync_channel(1);
+    // Made there: a runtime must not be dropped in another one, as it would be if the thread did not start.
+    thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        // It is waited for.
+        let _ = match runtime {
+            Ok(runtime) => {
+                let sent = made.send(Ok(runtime.handle().clone()));
+                runtime.block_on(end.cancelled());
+                sent
+            }
+            Err(error) => made.send(Err(error)),
+        };
+    })?;
+    handle.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended before it began")))
 }

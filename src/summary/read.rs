@@ -73,6 +73,10 @@ impl Summaries {
             if summary.is_degraded() {
                 return Err(Error::store_unavailable());
             }
+            // It may be of a newer state than was read at first.
+            if summary.alive().is_err() {
+                return Err(erased::problem([&*format!("/user_ids/{}", bodies.len())]).into());
+            }
             bodies.push(self.body(&summary)?);
         }
         Ok(bodies)

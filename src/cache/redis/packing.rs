@@ -2,8 +2,8 @@
 //!
 //! Most of an entry is numbers and names, in ASCII, so the bytes from 0x80 on are free. Each of them
 //! stands for two or three characters that come often: two digits, a space and a digit, the beginning of
-//! a mark. Names stay readable in Redis. A value that is not ASCII is kept as it is, behind
-//! [`AS_IT_IS`].
+//! a mark. Names stay readable in Redis. Such a value begins with [`PACKED`], which is in no text: a node
+//! that does not know of it takes it for no value, and never for another one.
 
 use std::borrow::Cow;
 
@@ -19,25 +19,23 @@ const BEGUN: u8 = SPACED + 10;
 /// How marks begin (`crate::engine::marks::UserMarks`).
 const BEGINNINGS: [&str; 4] = [";b:", ";c:", ";d:", ";g:"];
 
-/// What follows is no packed text.
-const AS_IT_IS: u8 = 0xff;
+/// What follows is packed. Never a byte of UTF-8.
+const PACKED: u8 = 0xfe;
 
 /// The bytes of a value.
 pub(super) fn pack(text: &str) -> Cow<'_, [u8]> {
     let bytes = text.as_bytes();
-    if !text.is_ascii() {
-        return [&[AS_IT_IS], bytes].concat().into();
-    }
     // Redis holds a short number in fewer bytes than any text.
-    if bytes.iter().all(u8::is_ascii_digit) {
+    if !text.is_ascii() || bytes.iter().all(u8::is_ascii_digit) {
         return bytes.into();
     }
-    let (mut packed, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    let (mut packed, mut rest) = (Vec::with_capacity(1 + bytes.len()), bytes);
+    packed.push(PACKED);
     while let Some((code, length)) = next(rest) {
         packed.push(code);
         rest = rest.get(length..).unwrap_or_default();
     }
-    packed.into()
+    if packed.len() < bytes.len() { packed.into() } else { bytes.into() }
 }
 
 /// What stands for the beginning of the text, and how many of its bytes that is.
@@ -56,15 +54,10 @@ fn next(text: &[u8]) -> Option<(u8, usize)> {
 
 /// The value of such bytes. None if they are not ours.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    if bytes.is_ascii() {
-        return Some(std::str::from_utf8(bytes).ok()?.into());
-    }
-    if let Some(text) = bytes.strip_prefix(&[AS_IT_IS]) {
-        return Some(std::str::from_utf8(text).ok()?.into());
-    }
-    let mut text = String::with_capacity(2 * bytes.len());
+    let Some(packed) = bytes.strip_prefix(&[PACKED]) else { return Some(std::str::from_utf8(bytes).ok()?.into()) };
+    let mut text = String::with_capacity(2 * packed.len());
     let digit = |digit: u8| char::from(b'0' + digit);
-    for &byte in bytes {
+    for &byte in packed {
         match byte {
             ..PAIRS => text.push(char::from(byte)),
             PAIRS..SPACED => text.extend([digit((byte - PAIRS) / 10), digit((byte - PAIRS) % 10)]),
@@ -86,7 +79,9 @@ mod tests {
         fn what_is_packed_comes_back(text in "([ -~]{0,5}|;[a-h]:|[0-9 ;,-]{0,12}|[é0-9]{0,3}){0,12}") {
             let packed = pack(&text);
             prop_assert_eq!(unpack(&packed), Some(text.as_str().into()));
-            prop_assert!(packed.len() <= text.len() + usize::from(!text.is_ascii()));
+            prop_assert!(packed.len() <= text.len());
+            // Also what is read as text by who does not unpack it is that value, or none.
+            prop_assert!(std::str::from_utf8(&packed).map_or(true, |read| read == text));
         }
 
         #[test]
@@ -98,19 +93,20 @@ mod tests {
     #[test]
     fn a_value_takes_few_bytes() {
         let cases = [
-            // Begun, `comment`, ` 1`, `20`, ` 3`, and so on.
-            ("0;c:comment 120 3;c:dm 120 3;c:like 120 3;c:mention 120 3", 37),
-            ("3 1767225600123", 8),
-            ("929 0", 3),
+            // It is packed, `0`, a mark begins, `comment`, ` 1`, `20`, ` 3`, and so on.
+            ("0;c:comment 120 3;c:dm 120 3;c:like 120 3;c:mention 120 3", 38),
+            ("3 1767225600123", 9),
+            ("929 0", 4),
             ("", 0),
             ("2", 1),
+            ("6650;", 4),
         ];
         for (text, length) in cases {
             assert_eq!(pack(text).len(), length, "{text}");
         }
         assert_eq!(pack("120").as_ref(), b"120", "Redis makes a number of it");
         assert_eq!(unpack(b"0;c:mention 120"), Some("0;c:mention 120".into()), "what was not packed is read, too");
-        assert_eq!(unpack(&[BEGUN + 4]), None);
-        assert_eq!(unpack(&[AS_IT_IS, 0xe9]), None);
+        assert_eq!(unpack("é 12".as_bytes()), Some("é 12".into()));
+        assert_eq!((unpack(&[PACKED, BEGUN + 4]), unpack(&[0xe9])), (None, None));
     }
 }

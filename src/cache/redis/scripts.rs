@@ -396,7 +396,7 @@ mod tests {
     fn replies_of_another_form_are_no_hits() {
         let odd = Value::Array(vec![bulk("!r")]);
         let not_a_number = Value::Array(vec![bulk("!r"), bulk("x")]);
-        let not_text = Value::Array(vec![bulk("part"), Value::BulkString(vec![0xfe])]);
+        let not_text = Value::Array(vec![bulk("part"), Value::BulkString(vec![0xff])]);
         for reply in [odd, not_a_number, not_text, Value::Nil, Value::Int(1), Value::Okay] {
             assert!(read_hash(&reply).is_none(), "{reply:?}");
             assert!(read_lookup(reply.clone(), 0).is_none(), "{reply:?}");

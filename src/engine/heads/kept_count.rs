@@ -1,22 +1,21 @@
 //! What was counted of some heads, kept while none of them has changed.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::CachedHead;
+use super::{CachedHead, History};
 use crate::base::clock::UnixMs;
 
-/// A count of some heads, always the same ones. The version of a head only rises while it is loaded. So
-/// where the versions add up to the same as before, each of them is the same, and so is the count.
+/// A count of some heads. Within one history of the database, the version of a head only rises. So where
+/// the versions add up to the same as before, each of them is the same, and so is the count.
 #[derive(Debug)]
 pub struct KeptCount<T>(Mutex<Option<Kept<T>>>);
 
 #[derive(Debug)]
 struct Kept<T> {
+    history: History,
     versions: i64,
-    /// Above which it was not counted on.
-    most: i64,
     from: UnixMs,
-    /// When it is another one without a write; None: never.
+    /// When it is another one without a write, also because other heads count from then on; None: never.
     until: Option<UnixMs>,
     count: T,
 }
@@ -29,16 +28,16 @@ impl<T> Default for KeptCount<T> {
 
 /// The versions of heads added up; None where one is not loaded.
 fn versions<'a>(mut heads: impl Iterator<Item = &'a CachedHead>) -> Option<i64> {
-    heads.try_fold(0_i64, |sum, head| Some(sum.wrapping_add(head.version())).filter(|_| head.is_loaded()))
+    heads.try_fold(0_i64, |sum, head| Some(head.version()).filter(|version| *version >= 0).map(|version| sum.wrapping_add(version)))
 }
 
 impl<T: Clone> KeptCount<T> {
-    /// What was counted before, if it is the same now, or what `count` counts: that with the time at
-    /// which it will be another one, or None where something is not known here.
+    /// What was counted before of the heads that count now, if it is the same, or what `count` counts:
+    /// that with the time at which it will be another one, or None where it is not to be kept.
     pub fn get_or_count<'a>(
         &self,
+        history: History,
         heads: impl Iterator<Item = &'a CachedHead>,
-        most: i64,
         now: UnixMs,
         count: impl FnOnce() -> Option<(T, Option<UnixMs>)>,
     ) -> Option<T> {
@@ -46,17 +45,17 @@ impl<T: Clone> KeptCount<T> {
         let versions = versions(heads);
         let is_same = |kept: &&Kept<T>| {
             let is_now = kept.from <= now && kept.until.is_none_or(|until| now < until);
-            Some(kept.versions) == versions && kept.most == most && is_now
+            kept.history == history && Some(kept.versions) == versions && is_now
         };
         if let Some(kept) = self.kept().as_ref().filter(is_same) {
             return Some(kept.count.clone());
         }
         let (count, until) = count()?;
-        *self.kept() = versions.map(|versions| Kept { versions, most, from: now, until, count: count.clone() });
+        *self.kept() = versions.map(|versions| Kept { history, versions, from: now, until, count: count.clone() });
         Some(count)
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Kept<T>>> {
+    fn kept(&self) -> MutexGuard<'_, Option<Kept<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -65,6 +64,8 @@ impl<T: Clone> KeptCount<T> {
 mod tests {
     use super::*;
     use crate::engine::marks::{Kind, Stream};
+
+    const HISTORY: History = History(1);
 
     fn rise(head: &CachedHead, to: i64) {
         head.set(Kind::Group, &Stream { head: to, version: to, ..Stream::default() });
@@ -75,27 +76,41 @@ mod tests {
         let heads = [CachedHead::default(), CachedHead::default()];
         let kept = KeptCount::default();
         let counted = std::cell::Cell::new(0);
-        let count = |most: i64, now: i64| {
+        let count = |history: u64, now: i64| {
             let count = || {
                 counted.set(counted.get() + 1);
                 let sum: i64 = heads.iter().map(CachedHead::head).sum();
-                Some((sum.min(most), Some(UnixMs(100)).filter(|end| UnixMs(now) < *end)))
+                Some((sum, Some(UnixMs(100)).filter(|end| UnixMs(now) < *end)))
             };
-            (kept.get_or_count(heads.iter(), most, UnixMs(now), count), counted.get())
+            (kept.get_or_count(History(history), heads.iter(), UnixMs(now), count), counted.get())
         };
         rise(&heads[0], 3);
-        assert_eq!([count(9, 1), count(9, 1)], [(Some(3), 1), (Some(3), 2)], "one of them is not loaded");
+        assert_eq!([count(1, 1), count(1, 1)], [(Some(3), 1), (Some(3), 2)], "one of them is not loaded");
         rise(&heads[1], 2);
-        assert_eq!([count(9, 2), count(9, 3)], [(Some(5), 3), (Some(5), 3)]);
-        assert_eq!(count(4, 3), (Some(4), 4), "another cap");
-        assert_eq!(count(9, 3), (Some(5), 5));
+        assert_eq!([count(1, 2), count(1, 3)], [(Some(5), 3), (Some(5), 3)]);
         rise(&heads[0], 4);
-        assert_eq!([count(9, 4), count(9, 4)], [(Some(6), 6), (Some(6), 6)]);
-        assert_eq!([count(9, 99), count(9, 100), count(9, 101)], [(Some(6), 6), (Some(6), 7), (Some(6), 7)], "its time has come");
-        assert_eq!(count(9, 99), (Some(6), 8), "a clock that goes back");
+        assert_eq!([count(1, 4), count(1, 4)], [(Some(6), 4), (Some(6), 4)]);
+        assert_eq!([count(1, 99), count(1, 100), count(1, 101)], [(Some(6), 4), (Some(6), 5), (Some(6), 5)], "its time has come");
+        assert_eq!(count(1, 99), (Some(6), 6), "a clock that goes back");
         heads[0].forget();
         rise(&heads[1], 7);
-        assert_eq!(count(99, 101), (Some(11), 9), "the sum is the same, but one is not loaded");
+        assert_eq!(count(1, 101), (Some(11), 7), "one is not loaded");
+    }
+
+    #[test]
+    fn a_count_is_of_one_history() {
+        let heads = [CachedHead::default(), CachedHead::default()];
+        let kept = KeptCount::default();
+        // What the first head has does not count.
+        let count = |history: u64| kept.get_or_count(History(history), heads.iter(), UnixMs(1), || Some((heads[1].head(), None))).unwrap();
+        rise(&heads[0], 10);
+        rise(&heads[1], 5);
+        assert_eq!(count(1), 5);
+        // The database has lost a change of one head, and has a new one of the other.
+        heads.iter().for_each(CachedHead::forget);
+        rise(&heads[0], 9);
+        rise(&heads[1], 6);
+        assert_eq!(count(2), 6, "though the versions add up to the same");
     }
 
     #[test]
@@ -103,8 +118,8 @@ mod tests {
         let heads = [CachedHead::default()];
         rise(&heads[0], 3);
         let kept = KeptCount::<i64>::default();
-        assert_eq!(kept.get_or_count(heads.iter(), 9, UnixMs(1), || None), None);
-        assert_eq!(kept.get_or_count(heads.iter(), 9, UnixMs(1), || Some((3, None))), Some(3));
-        assert_eq!(kept.get_or_count(heads.iter(), 9, UnixMs(1), || None), Some(3));
+        assert_eq!(kept.get_or_count(HISTORY, heads.iter(), UnixMs(1), || None), None);
+        assert_eq!(kept.get_or_count(HISTORY, heads.iter(), UnixMs(1), || Some((3, None))), Some(3));
+        assert_eq!(kept.get_or_count(HISTORY, heads.iter(), UnixMs(1), || None), Some(3));
     }
 }

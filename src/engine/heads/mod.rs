@@ -321,7 +321,8 @@ impl Heads {
         // Nothing is here yet, too much was missed, or another database is instead of the one that
         // was here.
         let look = store::first_look(&self.db).await?;
-        if look.epoch != here.epoch {
+        let is_other_history = look.epoch != here.epoch;
+        if is_other_history {
             // First: nothing that was kept before is shown as of the new epoch.
             self.epochs.fetch_add(1, Ordering::AcqRel);
         }
@@ -331,6 +332,10 @@ impl Heads {
             Some(base.with(&look.heads, &look.notices, self.clock.now()))
         });
         self.forget_all();
+        if is_other_history {
+            // Again: nor what was made meanwhile of heads that were still the old ones.
+            self.epochs.fetch_add(1, Ordering::AcqRel);
+        }
         followed.lanes = Some(look.lanes);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::cache::{ListVersion, Revision};
-use crate::engine::heads::{CachedHead, KeptCount, Versions};
+use crate::engine::heads::{CachedHead, History, KeptCount, Versions};
 use crate::engine::marks::{Intervals, Kind};
 
 /// When a mute ends that never does.
@@ -49,11 +49,12 @@ pub struct FeedList {
     /// Of those whose marks lie below what the cached heads tell: the sum of the cached heads'
     /// versions, and of what is unread. Looked at only where there are any.
     pub(super) below: Mutex<Option<(i64, i64)>>,
-    pub(super) counted: KeptCount<Counted>,
+    /// Where the cached heads tell all: what is unread, and their versions.
+    pub(super) counted: KeptCount<(i64, Versions)>,
 }
 
 /// A count as far as the cached heads tell.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) unread: i64,
     /// The cached heads' versions.
@@ -128,10 +129,29 @@ impl FeedList {
 
     /// What was counted before, while no version has changed since. Not for a horizon: a head is
     /// written before its version, so what was kept may lack a post that [`Self::heads`] has by now.
-    pub(super) fn count_kept(&self, most: i64, now: UnixMs) -> Counted {
-        let heads = self.followees.iter().map(|of| &*of.cached_head);
-        let count = || Some(self.count(most, now)).filter(|counted| !counted.unloaded).map(|counted| (counted, self.changes_at(now)));
-        self.counted.get_or_count(heads, most, now, count).unwrap_or(Counted { unloaded: true, ..Counted::default() })
+    pub(super) fn count_kept(&self, history: History, most: i64, now: UnixMs) -> Counted {
+        let (always, muted) = self.by_mute();
+        let muted = muted.iter().zip(&self.muted_until).filter(|(_, until)| **until <= now).map(|(of, _)| of);
+        let heads = always.iter().chain(muted).map(|of| &*of.cached_head);
+        let mut partly = None;
+        let count = || {
+            let counted = self.count(i64::MAX, now);
+            if counted.unloaded || !counted.below.is_empty() {
+                partly = Some(counted);
+                return None;
+            }
+            Some(((counted.unread, counted.versions), self.changes_at(now)))
+        };
+        match self.counted.get_or_count(history, heads, now, count) {
+            Some((unread, versions)) => Counted { unread, versions, ..Counted::default() },
+            None => {
+                let mut counted = partly.unwrap_or(Counted { unloaded: true, ..Counted::default() });
+                if counted.unread >= most {
+                    counted.below.clear();
+                }
+                counted
+            }
+        }
     }
 
     pub(super) fn count(&self, most: i64, now: UnixMs) -> Counted {

@@ -78,7 +78,7 @@ impl Feeds {
     /// user's state: an older list will not do.
     pub async fn count(&self, user: UserId, version: i64, most: i64, now: UnixMs) -> Result<FeedCount, Error> {
         let list = self.list(user, version).await?;
-        let counted = list.count_kept(most, now);
+        let counted = list.count_kept(self.heads.history(), most, now);
         if counted.unloaded || !counted.below.is_empty() {
             // Boxed, so that the many polls that need it not need not carry its room.
             return Box::pin(self.count_on(&list, counted, most, now)).await;

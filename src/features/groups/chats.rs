@@ -166,12 +166,14 @@ impl ChatList {
     }
 
     /// The sum; None where something is not known here.
-    fn count(&self, most: i64, now: UnixMs) -> Option<ChatCount> {
-        let heads = self.chats.iter().map(|chat| &*chat.cached_head);
-        self.counted.get_or_count(heads, most, now, || self.count_anew(most, now).map(|count| (count, count.changes_at)))
+    fn count(&self, history: History, most: i64, now: UnixMs) -> Option<ChatCount> {
+        let heads = self.chats.iter().filter(|chat| chat.mark.level.at(now) != Level::None).map(|chat| &*chat.cached_head);
+        let anew = || self.count_anew(now).map(|count| (count, count.changes_at));
+        let count = self.counted.get_or_count(history, heads, now, anew)?;
+        Some(ChatCount { unread: count.unread.min(most), mentions: count.mentions.min(most), ..count })
     }
 
-    fn count_anew(&self, most: i64, now: UnixMs) -> Option<ChatCount> {
+    fn count_anew(&self, now: UnixMs) -> Option<ChatCount> {
         let mut count = ChatCount::default();
         for chat in &self.chats {
             chat.add_level(&mut count.versions, &mut count.changes_at, now);
@@ -182,10 +184,8 @@ impl ChatList {
             let (numbers, version) = self.known(chat)?;
             chat.add_to(&mut count.versions, version);
             let unread = level.counted(numbers.unread, numbers.mentions);
-            // The versions stay whole also where the count has enough; so does the number of
-            // groups.
-            count.unread = count.unread.saturating_add(unread).min(most);
-            count.mentions = count.mentions.saturating_add(numbers.mentions).min(most);
+            count.unread = count.unread.saturating_add(unread);
+            count.mentions = count.mentions.saturating_add(numbers.mentions);
             count.groups += i64::from(unread > 0);
         }
         Some(count)
@@ -235,16 +235,16 @@ impl Chats {
         list
     }
 
-    /// The sum over a list; None where SQL must be asked first. Above `most` it is not counted on.
+    /// The sum over a list, no more than `most`; None where SQL must be asked first.
     #[must_use]
     pub fn count_here(&self, list: &ChatList, most: i64, now: UnixMs) -> Option<ChatCount> {
-        list.count(most, now)
+        list.count(self.heads.history(), most, now)
     }
 
     /// The sum over a list.
     pub async fn count(&self, list: &ChatList, most: i64, now: UnixMs) -> DbResult<ChatCount> {
         for _ in 0..MAX_LOADS {
-            if let Some(count) = list.count(most, now) {
+            if let Some(count) = self.count_here(list, most, now) {
                 return Ok(count);
             }
             self.load(list).await?;

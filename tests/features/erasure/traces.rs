@@ -57,6 +57,7 @@ fn digits_shown(reply: Reply) -> String {
         Reply::Array(replies) => replies.into_iter().map(|reply| digits_shown(reply) + ",").collect(),
         Reply::BulkString(bytes) => bytes
             .into_iter()
+            .filter(|byte| *byte != 0xfe)
             .map(|byte| match byte {
                 0x80..0xe4 => format!("{:02}", byte - 0x80),
                 0xe4..0xee => format!(" {}", byte - 0xe4),
