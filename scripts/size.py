@@ -70,7 +70,7 @@ PRIMARY_BYTES = 30e12
 BOUNDED_DAYS = {"group_messages": 90, "notification_receivers": 30, "view_items": 90}
 
 # Bytes in Redis of a user who polled within HEADMARK_CACHE_TTL_S at the peak: the entry, and the lists beside it for each followee.
-REDIS_ENTRY = 568
+REDIS_ENTRY = 504
 REDIS_FOLLOWEE = 10.5
 
 # Bytes a row with its indexes, by `scripts/size.py fill`, in Postgres 15; of small tables, where whole pages weigh, rather too many. A snapshot is for FOLLOWS

@@ -43,7 +43,7 @@ pub(super) async fn of_entries(url: &str, users: &[u64]) -> Result<Weight> {
     let (mut weight, count) = (Weight::default(), float(u64::try_from(users.len())?));
     for user in users {
         let key = key(*user);
-        weight.entry += float(usage(&mut connection, &key).await?) / count;
+        weight.entry += float(usage(&mut connection, &key).await?);
         let fields: Vec<(String, Vec<u8>)> = cmd("HGETALL").arg(&key).query_async(&mut connection).await?;
         let (groups, others): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(name, _)| name.starts_with("g:"));
         // The copy has a key that is about as long.
@@ -51,13 +51,15 @@ pub(super) async fn of_entries(url: &str, users: &[u64]) -> Result<Weight> {
         for (name, _) in &groups {
             cmd("HDEL").arg(COPY).arg(name).exec_async(&mut connection).await?;
         }
-        weight.without_groups += float(usage(&mut connection, COPY).await?) / count;
+        weight.without_groups += float(usage(&mut connection, COPY).await?);
         if weight.fields.is_empty() {
             weight.fields = others.iter().map(|(name, value)| format!("`{name}` = `{}`", value.escape_ascii())).collect();
             weight.groups = groups.len();
         }
     }
     cmd("DEL").arg(COPY).exec_async(&mut connection).await?;
+    // At the end: a sum of parts would be a little more than whole numbers are.
+    (weight.entry, weight.without_groups) = (weight.entry / count, weight.without_groups / count);
     Ok(weight)
 }
 
