@@ -1,4 +1,4 @@
-//! What every floor uses: ids, time, errors. No I/O.
+//! What every floor uses: ids, time, errors, threads. No I/O.
 
 pub mod clock;
 pub mod error;

@@ -72,6 +72,7 @@ pub struct Redis {
     nonces: Nonces,
     /// The breaker's probe, the subscription and the read lease; they end with the cache.
     _tasks: [AbortOnDropHandle<()>; 3],
+    /// Ends the thread of the read lease.
     _end_of_thread: DropGuard,
 }
 

@@ -105,6 +105,8 @@ mod tests {
             assert_eq!(pack(text).len(), length, "{text}");
         }
         assert_eq!(pack("120").as_ref(), b"120", "Redis makes a number of it");
+        // Nodes of other versions read it, and a test looks for ids in it.
+        assert_eq!(pack("0;c:dm 120 3").as_ref(), b"\xfe0\xefdm\xe5\x94\xe7");
         assert_eq!(unpack(b"0;c:mention 120"), Some("0;c:mention 120".into()), "what was not packed is read, too");
         assert_eq!(unpack("é 12".as_bytes()), Some("é 12".into()));
         assert_eq!((unpack(&[PACKED, BEGUN + 4]), unpack(&[0xe9])), (None, None));

@@ -80,7 +80,13 @@ impl CachedHead {
     /// Whether it has a head.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
-        self.version() > NOT_LOADED
+        self.loaded_version().is_some()
+    }
+
+    /// Its version, if it has a head. To be read before the head.
+    #[must_use]
+    pub fn loaded_version(&self) -> Option<i64> {
+        Some(self.version()).filter(|version| *version > NOT_LOADED)
     }
 
     /// Raised by each change. To be read before the head.

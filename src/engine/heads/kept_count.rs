@@ -28,7 +28,7 @@ impl<T> Default for KeptCount<T> {
 
 /// The versions of heads added up; None where one is not loaded.
 fn versions<'a>(mut heads: impl Iterator<Item = &'a CachedHead>) -> Option<i64> {
-    heads.try_fold(0_i64, |sum, head| Some(head.version()).filter(|version| *version >= 0).map(|version| sum.wrapping_add(version)))
+    heads.try_fold(0_i64, |sum, head| Some(sum.wrapping_add(head.loaded_version()?)))
 }
 
 impl<T: Clone> KeptCount<T> {

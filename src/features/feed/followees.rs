@@ -67,19 +67,13 @@ pub(super) struct Counted {
 
 impl Counted {
     /// Adds one creator; false where the head is not loaded.
-    fn add(&mut self, at: usize, of: &Followee, most: i64) -> bool {
+    fn add(&mut self, at: usize, of: &Followee) -> bool {
         // Before the head: then the head is at least as new.
-        let version = of.cached_head.version();
-        if version < 0 {
-            return false;
-        }
+        let Some(version) = of.cached_head.loaded_version() else { return false };
         self.versions.add(Kind::Post, of.creator.get().cast_unsigned(), version);
-        // The versions stay whole also where the count has enough.
-        if self.unread < most {
-            match of.cached_head.unread(of.mark, &Intervals::default()) {
-                Some(unread) => self.unread = self.unread.saturating_add(unread),
-                None => self.below.push(at),
-            }
+        match of.cached_head.unread(of.mark, &Intervals::default()) {
+            Some(unread) => self.unread = self.unread.saturating_add(unread),
+            None => self.below.push(at),
         }
         true
     }
@@ -129,49 +123,37 @@ impl FeedList {
 
     /// What was counted before, while no version has changed since. Not for a horizon: a head is
     /// written before its version, so what was kept may lack a post that [`Self::heads`] has by now.
-    pub(super) fn count_kept(&self, history: History, most: i64, now: UnixMs) -> Counted {
-        let (always, muted) = self.by_mute();
-        let muted = muted.iter().zip(&self.muted_until).filter(|(_, until)| **until <= now).map(|(of, _)| of);
-        let heads = always.iter().chain(muted).map(|of| &*of.cached_head);
-        let mut partly = None;
+    pub(super) fn count_kept(&self, history: History, now: UnixMs) -> Counted {
+        let heads = self.unmuted(now).map(|(_, of)| &*of.cached_head);
+        let mut partly = Counted::default();
         let count = || {
-            let counted = self.count(i64::MAX, now);
-            if counted.unloaded || !counted.below.is_empty() {
-                partly = Some(counted);
-                return None;
-            }
-            Some(((counted.unread, counted.versions), self.changes_at(now)))
+            partly = self.count(now);
+            let is_whole = !partly.unloaded && partly.below.is_empty();
+            is_whole.then(|| ((partly.unread, partly.versions), self.changes_at(now)))
         };
         match self.counted.get_or_count(history, heads, now, count) {
             Some((unread, versions)) => Counted { unread, versions, ..Counted::default() },
-            None => {
-                let mut counted = partly.unwrap_or(Counted { unloaded: true, ..Counted::default() });
-                if counted.unread >= most {
-                    counted.below.clear();
-                }
-                counted
-            }
+            None => partly,
         }
     }
 
-    pub(super) fn count(&self, most: i64, now: UnixMs) -> Counted {
+    pub(super) fn count(&self, now: UnixMs) -> Counted {
         let mut counted = Counted::default();
-        let (always, muted) = self.by_mute();
-        for (at, of) in always.iter().enumerate() {
-            if !counted.add(at, of, most) {
+        for (at, of) in self.unmuted(now) {
+            if !counted.add(at, of) {
                 return Counted { unloaded: true, ..Counted::default() };
             }
-        }
-        // Neither the posts nor the version of one who is muted: who polls is not woken by them.
-        for (at, (of, until)) in muted.iter().zip(&self.muted_until).enumerate() {
-            if *until <= now && !counted.add(always.len() + at, of, most) {
-                return Counted { unloaded: true, ..Counted::default() };
-            }
-        }
-        if counted.unread >= most {
-            counted.below.clear();
         }
         counted
+    }
+
+    /// The creators who count, each with the place in the list. Neither the posts nor the version of
+    /// one who is muted do: who polls is not woken by them.
+    fn unmuted(&self, now: UnixMs) -> impl Iterator<Item = (usize, &Followee)> {
+        let (always, muted) = self.by_mute();
+        let muted = muted.iter().zip(&self.muted_until).map(move |(of, until)| (of, *until <= now));
+        let all = always.iter().map(|of| (of, true)).chain(muted).enumerate();
+        all.filter(|(_, (_, counts))| *counts).map(|(at, (of, _))| (at, of))
     }
 
     /// The heads of the creators, in their order; None where one is not known.

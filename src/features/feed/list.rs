@@ -74,11 +74,11 @@ impl Feeds {
         Self { db, cache, guard, heads, turns, lists, posts_kept_ms }
     }
 
-    /// How much of a list is unread; above `most` it is not counted on. `version` is that of the
+    /// How much of a list is unread, no more than `most`. `version` is that of the
     /// user's state: an older list will not do.
     pub async fn count(&self, user: UserId, version: i64, most: i64, now: UnixMs) -> Result<FeedCount, Error> {
         let list = self.list(user, version).await?;
-        let counted = list.count_kept(self.heads.history(), most, now);
+        let counted = list.count_kept(self.heads.history(), now);
         if counted.unloaded || !counted.below.is_empty() {
             // Boxed, so that the many polls that need it not need not carry its room.
             return Box::pin(self.count_on(&list, counted, most, now)).await;
@@ -101,7 +101,7 @@ impl Feeds {
         let lanes = BTreeMap::clone(&*self.in_time(self.heads.lanes()).await?);
         for _ in 0..MAX_COUNTS {
             let heads = self.heads_of(&list).await?;
-            let counted = list.count(i64::MAX, now);
+            let counted = list.count(now);
             let count = self.count_on(&list, counted, i64::MAX, now).await?;
             if self.heads_of(&list).await? != heads {
                 continue;
@@ -231,11 +231,13 @@ impl Feeds {
         let mut counted = counted;
         for _ in 0..MAX_LOADS {
             if !counted.unloaded {
-                counted.unread = counted.unread.saturating_add(self.count_below(list, &counted.below).await?);
+                if counted.unread < most {
+                    counted.unread = counted.unread.saturating_add(self.count_below(list, &counted.below).await?);
+                }
                 return Ok(count_out(list, &counted, most, now));
             }
             self.load_cached_heads(list).await?;
-            counted = list.count(most, now);
+            counted = list.count(now);
         }
         Err(Error::store_unavailable())
     }

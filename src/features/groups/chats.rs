@@ -142,10 +142,7 @@ impl Chat {
 
     fn told(&self) -> Told {
         // Before the head: then the head is at least as new.
-        let version = self.cached_head.version();
-        if version < 0 {
-            return Told::Unloaded;
-        }
+        let Some(version) = self.cached_head.loaded_version() else { return Told::Unloaded };
         let numbers = self.cached_head.numbers(self.mark.mark, &self.mark.extra, &self.mark.mentions);
         numbers.map_or(Told::Below(version), |numbers| Told::Numbers(numbers, version))
     }
@@ -168,12 +165,12 @@ impl ChatList {
     /// The sum; None where something is not known here.
     fn count(&self, history: History, most: i64, now: UnixMs) -> Option<ChatCount> {
         let heads = self.chats.iter().filter(|chat| chat.mark.level.at(now) != Level::None).map(|chat| &*chat.cached_head);
-        let anew = || self.count_anew(now).map(|count| (count, count.changes_at));
-        let count = self.counted.get_or_count(history, heads, now, anew)?;
+        let count = || self.count_all(now).map(|count| (count, count.changes_at));
+        let count = self.counted.get_or_count(history, heads, now, count)?;
         Some(ChatCount { unread: count.unread.min(most), mentions: count.mentions.min(most), ..count })
     }
 
-    fn count_anew(&self, now: UnixMs) -> Option<ChatCount> {
+    fn count_all(&self, now: UnixMs) -> Option<ChatCount> {
         let mut count = ChatCount::default();
         for chat in &self.chats {
             chat.add_level(&mut count.versions, &mut count.changes_at, now);
@@ -269,10 +266,7 @@ impl Chats {
         let mut found = ListState::default();
         for chat in list.chats.iter().filter(|chat| which.is_wanted(chat.group)) {
             // Before all else: then what is shown of the head is at least as new.
-            let version = chat.cached_head.version();
-            if version < 0 {
-                return None;
-            }
+            let version = chat.cached_head.loaded_version()?;
             chat.add_to(&mut found.versions, version);
             // What its members still have of it goes in the background.
             if chat.cached_head.is_deleted() {

@@ -1,11 +1,20 @@
 //! What polls keep with a user's entry, against summaries that are put together without it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use headmark::cache::ReadEntry;
 use headmark::engine::entries::State;
+use headmark::engine::turns::Turns;
+use headmark::features::badges::summary::CounterPart;
+use headmark::features::broadcasts::summary::BroadcastPart;
+use headmark::features::dots::summary::DotPart;
+use headmark::features::feed::summary::FeedPart;
+use headmark::features::feed::{FeedConfig, Feeds};
+use headmark::features::groups::chats::Chats;
+use headmark::features::notifications::summary::NotificationPart;
 use headmark::http::polling::Seen;
-use headmark::summary::{UnreadSummary, Wanted};
+use headmark::summary::{ChatPart, Parts, Summaries, UnreadSummary, Wanted};
 use serde_json::json;
 
 use super::run::Run;
@@ -31,9 +40,28 @@ const ASKED_FOR: usize = 6;
 /// How often a summary is put together before two in a row are the same.
 const PATIENCE: usize = 50;
 
+/// The read path of a node with lists of its own, of which nothing was counted.
+fn without_lists(node: &Node) -> Summaries {
+    let state = node.app.state();
+    let (db, cache, guard, heads) = (state.db.clone(), Arc::clone(&state.cache), Arc::clone(&state.guard), Arc::clone(&state.heads));
+    let turns = Arc::new(Turns::new(16, Duration::from_secs(5)));
+    let config = FeedConfig { feed_cache_bytes: 1 << 20, post_ttl_days: 0 };
+    let feeds = Arc::new(Feeds::new(&config, db.clone(), cache, guard, Arc::clone(&heads), turns));
+    let chats = Arc::new(Chats::new(db.clone(), Arc::clone(&heads)));
+    let parts = Parts {
+        counters: CounterPart,
+        broadcasts: BroadcastPart,
+        dots: DotPart,
+        feed: FeedPart { feeds, clock: state.clock.clone() },
+        chats: ChatPart { db, entries: Arc::clone(&state.entries), chats, clock: state.clock.clone() },
+        notifications: NotificationPart,
+    };
+    Summaries { entries: Arc::clone(&state.entries), heads, parts, views: Arc::clone(&state.views), clock: state.clock.clone() }
+}
+
 /// A summary of which nothing was kept, as the body and the end of the tag show it.
 async fn fresh(node: &Node, user: i64, wanted: Wanted) -> (String, String) {
-    let summaries = &node.app.state().summaries;
+    let summaries = without_lists(node);
     let user = user.try_into().unwrap();
     let State::Current(entry) = summaries.entries.read(user, Seen::revision_alone(0).revision()).await else { return Default::default() };
     let alone = State::Current(Arc::new(ReadEntry::from((**entry).clone())));
