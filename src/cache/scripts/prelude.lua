@@ -24,18 +24,24 @@ end
 
 -- The unexpired writers without `own`, as !w holds them ('' for none); whether `own` is among the unexpired; whether others expired.
 local function others(writers, own, now)
+  if not writers then
+    return '', false, false
+  end
+  -- Nearly always nobody else is inside.
+  local only, ends = string.match(writers, '^([^;]+)=(%d+)$')
+  if only == own then
+    return '', tonumber(ends) > now, false
+  end
   local kept, present, died = {}, false, false
-  if writers then
-    for token, expiry in string.gmatch(writers, '([^=;]+)=(%d+)') do
-      if tonumber(expiry) > now then
-        if token == own then
-          present = true
-        else
-          kept[#kept + 1] = token .. '=' .. expiry
-        end
-      elseif token ~= own then
-        died = true
+  for token, expiry in string.gmatch(writers, '([^=;]+)=(%d+)') do
+    if tonumber(expiry) > now then
+      if token == own then
+        present = true
+      else
+        kept[#kept + 1] = token .. '=' .. expiry
       end
+    elseif token ~= own then
+      died = true
     end
   end
   return table.concat(kept, ';'), present, died
