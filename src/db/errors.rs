@@ -37,7 +37,8 @@ impl ErrorClass {
     }
 }
 
-/// What Postgres says of a unique key that is there already.
+/// The code of a unique key that is there already, and what Postgres says of it.
+const UNIQUE: &str = "23505";
 const DUPLICATE: &str = "duplicate key value violates unique constraint";
 
 /// What it says of a lock that is not freed in time, and of a statement that takes too long.
@@ -71,6 +72,13 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
     }
 }
 
+/// Whether another transaction has just written a row with the same key.
+#[must_use]
+pub fn is_duplicate(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else { return false };
+    error.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| error.code() == UNIQUE || error.message().starts_with(DUPLICATE))
+}
+
 /// An internal error, by what Postgres says and the source file where it says so: Citus passes on
 /// some errors of its workers as such, and Postgres has no other code for a file that may not grow,
 /// as where a quota is reached.
@@ -99,7 +107,7 @@ fn of_postgres(code: &str, ends_connection: bool) -> ErrorClass {
         code if code.starts_with("08") => ErrorClass::Unknown,
         // Deadlock and serialization failure; a key that another transaction has just written: the
         // next try sees it.
-        "23505" => ErrorClass::Retry,
+        UNIQUE => ErrorClass::Retry,
         code if code.starts_with("40") => ErrorClass::Retry,
         "55P03" => ErrorClass::Locked,
         // Took too long; no memory for it; temporary files or the statement itself too large.

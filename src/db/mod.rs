@@ -49,7 +49,7 @@ pub use column::{Column, Type};
 pub use conn::Conn;
 pub use dialect::{Statement, StatementText};
 pub use distributed::Distributed;
-pub use errors::{DbResult, ErrorClass, classify};
+pub use errors::{DbResult, ErrorClass, classify, is_duplicate};
 pub use facts::DbFacts;
 pub(crate) use locks::NODE_LOCK;
 pub(crate) use open::MAX_FIRST_CONNECT;

@@ -170,3 +170,35 @@ async fn make_batches_slow(hand: &mut Hand) {
     hand.run("create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.02); return new; end'").await;
     hand.run("create trigger slow before insert or update on users for each row execute function slow()").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
+    // On SQLite nobody makes rows while a batch runs.
+    const MADE: i64 = 7;
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "1", "--lock-timeout-ms", "1500"]).await;
+    let mut makers = Vec::new();
+    for user in 1..=MADE {
+        let mut maker = Hand::on(&world).await;
+        maker.run("begin").await;
+        maker.run(&format!("insert into users (user_id, revision) values ({user}, 0)")).await;
+        makers.push(maker);
+    }
+    let items: Vec<_> = (1..=MADE).map(|user| json!({"user_id": user, "badge": "mention"})).collect();
+    let client = node.client.clone();
+    let batch = tokio::spawn(async move { client.post("/v1/badges/increment", &json!({"items": items})).await });
+    let mut looks = Hand::on(&world).await;
+    for mut maker in makers {
+        // It has found no row of this user, and meets this one.
+        while !batch.is_finished() && looks.waiting().await == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        maker.run("commit").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    batch.await.unwrap().ok();
+    for user in 1..=MADE {
+        assert_eq!(poll(&node.client, user).await.head("mention"), 1);
+    }
+    assert!(node.client.metric("headmark_lane_retries_total").await <= 2.0);
+}

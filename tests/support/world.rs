@@ -87,12 +87,12 @@ async fn template(conn: &mut PgConnection, admin: &str, partitions: u32) -> Stri
     template
 }
 
-/// A new database; returns its URL.
+/// A new database; returns its URL. Files are copied, as the log of every page would cost half as much again.
 async fn copy_template(name: &str, partitions: u32, is_prepared: bool) -> String {
     let admin = engine("HEADMARK_TEST_POSTGRES");
     let mut conn = PgConnection::connect(&admin).await.unwrap();
     let template = if is_prepared { template(&mut conn, &admin, partitions).await } else { "template1".to_owned() };
-    conn.execute(sqlx::AssertSqlSafe(format!("create database {name} template {template}"))).await.unwrap();
+    conn.execute(sqlx::AssertSqlSafe(format!("create database {name} template {template} strategy file_copy"))).await.unwrap();
     format!("{}/{name}", admin.rsplit_once('/').unwrap().0)
 }
 

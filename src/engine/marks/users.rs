@@ -99,6 +99,17 @@ static INSERT_USERS: Statement = Statement::insert(
     ],
 );
 
+/// Makes those of these rows that nobody has made yet, with nothing in them.
+static MAKE_USERS: Statement = Statement::new(
+    "insert into users (user_id, revision)
+    select user_id, 0
+    from {rows} r
+    where true
+    order by user_id
+    on conflict (user_id) do nothing",
+    &[("user_id", Type::Int)],
+);
+
 const READ: &str = "select u.user_id, u.version, u.revision, u.following, u.enrolled, u.seen_day, u.feed, u.following_version,
         u.notification_seq, u.notification_seen, u.chat_groups, u.inbox_seq, u.direct_unread, u.direct_chats, u.marks, u.settings
     from {rows} r
@@ -206,8 +217,8 @@ static SAVE_INBOX: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 7] {
-    [&INSERT_USERS, &READ_USERS, &LOCK_USERS, &CHECK_USERS, &SAVE_USERS, &SAVE_MARKS, &SAVE_INBOX]
+pub fn statements() -> [&'static Statement; 8] {
+    [&INSERT_USERS, &MAKE_USERS, &READ_USERS, &LOCK_USERS, &CHECK_USERS, &SAVE_USERS, &SAVE_MARKS, &SAVE_INBOX]
 }
 
 /// A row of `users` as the statements return it.
@@ -230,7 +241,14 @@ pub async fn lock_users(pipeline: &Pipeline, users: &[UserId]) -> DbResult<Vec<(
     Ok(rows.into_iter().filter_map(user_of_row).collect())
 }
 
-/// The same, and makes the missing ones.
+/// Makes those of these users' rows (sorted, without repeats) that are missing, in a transaction of their
+/// own. It waits for other makers of rows alone, and holds nothing but the rows that it has made, in the
+/// order of their ids: so it stands in no circle of those who wait.
+pub async fn make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<u64> {
+    conn.run(&MAKE_USERS, &[ids(users)]).await
+}
+
+/// Locks these users' rows (sorted, without repeats), and makes the missing ones.
 pub async fn lock_or_make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
     let pipeline = Pipeline::default();
     let found = pipeline.run(conn, lock_users(&pipeline, users)).await?;
