@@ -72,11 +72,16 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
     }
 }
 
-/// Whether another transaction has just written a row with the same key.
+/// Whether another transaction has just written a row of this table with the same key. A partition, or a
+/// table of a worker, has a name that begins with the table's.
 #[must_use]
-pub fn is_duplicate(error: &sqlx::Error) -> bool {
+pub fn is_duplicate(error: &sqlx::Error, table: &str) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
-    error.try_downcast_ref::<PgDatabaseError>().is_some_and(|error| error.code() == UNIQUE || error.message().starts_with(DUPLICATE))
+    let Some(error) = error.try_downcast_ref::<PgDatabaseError>() else { return false };
+    // Citus passes on what its workers say as a text alone.
+    let said = error.message().strip_prefix(DUPLICATE).map(|rest| rest.trim_start_matches([' ', '"']));
+    let constraint = error.constraint().filter(|_| error.code() == UNIQUE).or(said);
+    constraint.and_then(|name| name.strip_prefix(table)).is_some_and(|rest| rest.starts_with('_'))
 }
 
 /// An internal error, by what Postgres says and the source file where it says so: Citus passes on

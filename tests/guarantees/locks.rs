@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::truth::{Truth, poll};
 use crate::both_tiers;
+use crate::features::erasure;
 use crate::support::Hand;
 use crate::support::{Client, Node, Reply, Tier, World, eventually};
 
@@ -171,23 +172,42 @@ async fn make_batches_slow(hand: &mut Hand) {
     hand.run("create trigger slow before insert or update on users for each row execute function slow()").await;
 }
 
+/// A transaction that makes a user, and is not committed.
+async fn maker(world: &World, user: i64) -> Hand {
+    let mut maker = Hand::on(world).await;
+    maker.run("begin").await;
+    maker.run(&format!("insert into users (user_id, revision) values ({user}, 0)")).await;
+    maker
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
     // On SQLite nobody makes rows while a batch runs.
     const MADE: i64 = 7;
+    const OTHER: i64 = 50;
+    const ERASED: i64 = 99;
     let world = World::new(Tier::Server).await;
-    let node = world.node_with(&["--lanes", "1", "--lock-timeout-ms", "1500"]).await;
+    let node = world.node_with(&[&erasure::ARGS[..], &["--lanes", "1", "--lock-timeout-ms", "1500"]].concat()).await;
+    increment(&node.client, ERASED).await.ok();
+    let location = erasure::erase(&node.client, ERASED).await;
+    erasure::erased(&node.client, &location).await;
+
+    // The lane waits for the row of another user, so that the two writes after that are one batch.
     let mut makers = Vec::new();
     for user in 1..=MADE {
-        let mut maker = Hand::on(&world).await;
-        maker.run("begin").await;
-        maker.run(&format!("insert into users (user_id, revision) values ({user}, 0)")).await;
-        makers.push(maker);
+        makers.push(maker(&world, user).await);
     }
+    let mut other = maker(&world, OTHER).await;
+    let mut looks = Hand::on(&world).await;
+    let mut writes = Vec::new();
+    queue(&node, OTHER, 1, &mut writes).await;
+    eventually("the lane waits", async || looks.waiting().await == 1).await;
+    queue(&node, ERASED, 1, &mut writes).await;
     let items: Vec<_> = (1..=MADE).map(|user| json!({"user_id": user, "badge": "mention"})).collect();
     let client = node.client.clone();
     let batch = tokio::spawn(async move { client.post("/v1/badges/increment", &json!({"items": items})).await });
-    let mut looks = Hand::on(&world).await;
+    eventually("it is in the queue", async || node.client.metric("headmark_lane_waiting").await > 2.0).await;
+    other.release().await;
     for mut maker in makers {
         // It has found no row of this user, and meets this one.
         while !batch.is_finished() && looks.waiting().await == 0 {
@@ -201,4 +221,7 @@ async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
         assert_eq!(poll(&node.client, user).await.head("mention"), 1);
     }
     assert!(node.client.metric("headmark_lane_retries_total").await <= 2.0);
+    writes.remove(1).await.unwrap().problem(410, "erased");
+    let rows = format!("select count(*)::text from users where user_id = {ERASED}");
+    assert_eq!(looks.text(&rows).await, "0", "who is erased gets no row");
 }

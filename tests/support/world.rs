@@ -87,7 +87,7 @@ async fn template(conn: &mut PgConnection, admin: &str, partitions: u32) -> Stri
     template
 }
 
-/// A new database; returns its URL. Files are copied, as the log of every page would cost half as much again.
+/// A new database; returns its URL. Files are copied: to log every page costs more.
 async fn copy_template(name: &str, partitions: u32, is_prepared: bool) -> String {
     let admin = engine("HEADMARK_TEST_POSTGRES");
     let mut conn = PgConnection::connect(&admin).await.unwrap();

@@ -21,11 +21,11 @@ use crate::cache::{Change, FactsChange, Writer};
 use crate::db::{Column, Conn, Pipeline, is_duplicate};
 use crate::engine::heads::Batch;
 use crate::engine::idempotency::Keys;
-use crate::engine::marks::users::{make_users, read_users};
+use crate::engine::marks::users::read_users;
 use crate::failpoint;
 
 /// How long everything before the commit may take; then the connection is dropped, which undoes it.
-const MAX_WORK: Duration = Duration::from_secs(4);
+pub(super) const MAX_WORK: Duration = Duration::from_secs(4);
 
 /// A batch that is applied and saved, but not committed.
 struct Prepared {
@@ -57,30 +57,17 @@ impl Lane {
         } else if knows && result.is_ok() {
             self.trust.confirmed();
         }
-        if let Err(Failure::Store(error)) = &result
-            && is_duplicate(error)
-        {
-            self.make_users(&needs).await;
-        }
         if let Some(bypassing) = bypassing
             && !matches!(result, Err(Failure::Unknown))
         {
             bypassing.finish();
         }
-        result
-    }
-
-    /// Others make rows of the same users: the next try would meet the next of them, and so on. Where
-    /// this does not succeed, it is a try like any other.
-    async fn make_users(&mut self, needs: &Needs) {
-        let users: Vec<_> = needs.users.iter().copied().collect();
-        let made = async { make_users(self.connected().await?, &users).await };
-        match tokio::time::timeout(MAX_WORK, made).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "could not make the users' rows ahead"),
-            // Nobody knows what is under way on it.
-            Err(_) => self.conn = None,
+        if let Err(Failure::Store(error)) = &result
+            && is_duplicate(error, "users")
+        {
+            self.make_ahead(&needs.users.into_iter().collect::<Vec<_>>()).await;
         }
+        result
     }
 
     async fn attempt_with(&mut self, jobs: &[Job], needs: &Needs, way: Way) -> Result<(Vec<Outcome>, Committed), Failure> {

@@ -15,6 +15,7 @@
 //! order keep them apart, so which lane a command goes to matters for speed alone. To add a
 //! command: implement [`Command`] in the feature.
 
+mod ahead;
 mod answer;
 mod apply;
 mod aside;

@@ -241,11 +241,10 @@ pub async fn lock_users(pipeline: &Pipeline, users: &[UserId]) -> DbResult<Vec<(
     Ok(rows.into_iter().filter_map(user_of_row).collect())
 }
 
-/// Makes those of these users' rows (sorted, without repeats) that are missing, in a transaction of their
-/// own. It waits for other makers of rows alone, and holds nothing but the rows that it has made, in the
-/// order of their ids: so it stands in no circle of those who wait.
-pub async fn make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<u64> {
-    conn.run(&MAKE_USERS, &[ids(users)]).await
+/// Makes these users' rows (sorted, without repeats), which were missing a moment ago. One that another
+/// transaction makes is waited for, and left as it is.
+pub async fn make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
+    if users.is_empty() { Ok(()) } else { conn.later(&MAKE_USERS, &[ids(users)]).await }
 }
 
 /// Locks these users' rows (sorted, without repeats), and makes the missing ones.
