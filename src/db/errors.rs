@@ -79,9 +79,13 @@ pub fn is_duplicate(error: &sqlx::Error, table: &str) -> bool {
     let sqlx::Error::Database(error) = error else { return false };
     let Some(error) = error.try_downcast_ref::<PgDatabaseError>() else { return false };
     // Citus passes on what its workers say as a text alone.
-    let said = error.message().strip_prefix(DUPLICATE).map(|rest| rest.trim_start_matches([' ', '"']));
-    let constraint = error.constraint().filter(|_| error.code() == UNIQUE).or(said);
+    let constraint = error.constraint().filter(|_| error.code() == UNIQUE).or_else(|| duplicate_in(error.message()));
     constraint.and_then(|name| name.strip_prefix(table)).is_some_and(|rest| rest.starts_with('_'))
+}
+
+/// What follows the quote before the name of the constraint, where a message is of a key that is there.
+fn duplicate_in(message: &str) -> Option<&str> {
+    message.strip_prefix(DUPLICATE)?.strip_prefix(" \"")
 }
 
 /// An internal error, by what Postgres says and the source file where it says so: Citus passes on
@@ -233,7 +237,9 @@ mod tests {
         let lost = "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally";
         assert_eq!(of_internal(lost, None), ErrorClass::Unknown);
         assert_eq!(of_internal("postmaster was shut down, exiting", None), ErrorClass::Unknown);
-        assert_eq!(of_internal("duplicate key value violates unique constraint \"users_pkey_102008\"", None), ErrorClass::Retry);
+        let duplicate = "duplicate key value violates unique constraint \"users_pkey_102008\"";
+        assert_eq!((of_internal(duplicate, None), duplicate_in(duplicate)), (ErrorClass::Retry, Some("users_pkey_102008\"")));
+        assert_eq!(duplicate_in(LOCK_TIMEOUT), None);
         assert_eq!(of_internal("canceling statement due to lock timeout", None), ErrorClass::Locked);
         assert_eq!(of_internal("canceling statement due to statement timeout", None), ErrorClass::Split);
         assert_eq!(of_internal("cache lookup failed", None), ErrorClass::Refuse);

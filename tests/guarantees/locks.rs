@@ -209,12 +209,11 @@ async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
     eventually("it is in the queue", async || node.client.metric("headmark_lane_waiting").await > 2.0).await;
     other.release().await;
     for mut maker in makers {
+        let pid = maker.text("select pg_backend_pid()::text").await;
+        let waits = format!("select exists (select 1 from pg_stat_activity where {pid} = any(pg_blocking_pids(pid)))::text");
         // It has found no row of this user, and meets this one.
-        while !batch.is_finished() && looks.waiting().await == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("the lane waits for this user", async || batch.is_finished() || looks.text(&waits).await == "true").await;
         maker.run("commit").await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     batch.await.unwrap().ok();
     for user in 1..=MADE {
