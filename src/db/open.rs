@@ -165,9 +165,13 @@ impl Db {
     }
 }
 
-/// After how many pages of 4 KiB a commit puts the log into the file: 128 MiB. The lane does so
-/// before that, beside its commits ([`Conn::shorten_log`](super::Conn::shorten_log)).
-const WAL_PAGES: &str = "32000";
+/// The bytes of a page of a new file; a file that is there keeps its own. A batch changes one row here and
+/// one there, and each change writes a whole page to the log.
+const PAGE_BYTES: u32 = 2048;
+
+/// After how many pages a commit puts the log into the file: 128 MiB. The lane does so before that, beside
+/// its commits ([`Conn::shorten_log`](super::Conn::shorten_log)).
+const WAL_PAGES: &str = "64000";
 
 /// How many prepared statements a connection to SQLite keeps: each of a lane's for the numbers of
 /// rows that its batches have (`sqlite.rs`).
@@ -247,6 +251,7 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
     let options = SqliteConnectOptions::new()
         .filename(dir.join(SQLITE_FILE))
         .create_if_missing(true)
+        .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         // FULL: an acknowledged write survives a power cut, not only the process.
         .synchronous(SqliteSynchronous::Full)

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sqlx::{Connection as _, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,9 @@ const LETTERS: usize = 9000;
 
 /// Of a user for whom nobody writes.
 const QUIET: &str = "/v1/users/50/badges";
+
+/// For so long nothing goes through once the disk is full.
+const FULL_FOR: Duration = Duration::from_secs(2);
 
 /// How late a write may be refused.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(16);
@@ -119,16 +122,16 @@ impl Writers {
         self.shared.sent.lock().unwrap().len()
     }
 
-    /// Waits until nothing goes through any more: each writer was refused several times since the last
-    /// write that did.
+    /// Waits until nothing goes through any more: for a while each write was refused, several times. While
+    /// lanes connect anew, they refuse writes for a moment.
     async fn until_full(&mut self) {
-        let (mut sent, mut refused) = (self.sent(), self.refused());
+        let (mut sent, mut refused, mut since) = (self.sent(), self.refused(), Instant::now());
         eventually_within(40, "the disk is full", async || {
             self.check();
             if self.sent() > sent {
-                (sent, refused) = (self.sent(), self.refused());
+                (sent, refused, since) = (self.sent(), self.refused(), Instant::now());
             }
-            self.refused() > refused + 6
+            self.refused() > refused + 6 && since.elapsed() > FULL_FOR
         })
         .await;
     }
@@ -281,10 +284,12 @@ async fn engine_postgres_has_no_room_for_its_log() {
     for node in &nodes {
         node.client.get(QUIET).await.ok();
     }
-    // The files of its log are larger than what it may write. It goes on at the beginning of one.
+    // The files of its log are larger than what it may write. It goes on at the beginning of one, and
+    // half of the room is taken: so the log meets the limit before tables do, which have it, too.
     let mut hand = PgConnection::connect(&postgres.url()).await.unwrap();
     hand.execute("select pg_switch_wal()").await.unwrap();
     hand.execute("checkpoint").await.unwrap();
+    hand.execute(AssertSqlSafe(format!("select pg_logical_emit_message(false, 'test', repeat('x', {}))", SMALL << 8))).await.unwrap();
     postgres.end();
     postgres.begin_after(&format!("ulimit -f {SMALL}"));
     writers.until_sent(10).await;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use reqwest::Method;
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -223,4 +224,32 @@ async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
     writes.remove(1).await.unwrap().problem(410, "erased");
     let rows = format!("select count(*)::text from users where user_id = {ERASED}");
     assert_eq!(looks.text(&rows).await, "0", "who is erased gets no row");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_after_users_were_made_ahead() {
+    let world = World::new(Tier::Server).await;
+    let survivor = world.node().await;
+    let mut doomed = world.process(&["--lanes", "1"], &[("FAILPOINTS", "lane::after_make_ahead=return")]).await;
+    let mut maker = maker(&world, 1).await;
+    let items: Vec<_> = (1..=3).map(|user| json!({"user_id": user, "badge": "mention"})).collect();
+    let batch = json!({"items": items});
+    let client = doomed.client.clone();
+    let request = client.request(Method::POST, "/v1/badges/increment").header("idempotency-key", "a").json(&batch);
+    let lost = tokio::spawn(Client::try_send(request));
+    let mut looks = Hand::on(&world).await;
+    eventually("the lane waits for the first user", async || looks.waiting().await == 1).await;
+    maker.run("commit").await;
+    assert!(!doomed.ended().await.success());
+    assert!(lost.await.unwrap().is_err());
+    assert_eq!(looks.text("select string_agg(user_id || ':' || revision, ' ' order by user_id) from users").await, "1:0 2:0 3:0");
+    for user in 1..=3 {
+        assert_eq!(poll(&survivor.client, user).await.head("mention"), 0);
+    }
+    for _ in 0..2 {
+        survivor.client.post_once("/v1/badges/increment", "a", &batch).await.ok();
+    }
+    for user in 1..=3 {
+        assert_eq!(poll(&survivor.client, user).await.head("mention"), 1);
+    }
 }

@@ -9,6 +9,7 @@ use crate::base::ids::UserId;
 use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::erased;
 use crate::engine::marks::users::{make_users, read_users};
+use crate::failpoint;
 
 impl Lane {
     /// Makes those of these users' rows that are missing. Where this does not succeed, the next try of
@@ -36,5 +37,7 @@ async fn make_missing(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
     let gone = pipeline.run(conn, erased::find(&pipeline, &missing)).await?;
     missing.retain(|user| gone.iter().all(|(erased, _)| erased != user));
     make_users(conn, &missing).await?;
-    conn.commit().await
+    conn.commit().await?;
+    failpoint("lane::after_make_ahead");
+    Ok(())
 }

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-/// In pages of 4 KiB: 64 MiB and 4 MiB.
-const MAX_PAGES: i64 = 16_000;
-const MIN_PAGES: i64 = 1000;
+/// In pages of 2 KiB, as a new file has them: 64 MiB and 4 MiB.
+const MAX_PAGES: i64 = 32_000;
+const MIN_PAGES: i64 = 2000;
 
 /// With what a lane begins.
-const FIRST_PAGES: i64 = 4000;
+const FIRST_PAGES: i64 = 8000;
 
 /// What took longer makes the next log half as long …
 const SLOW: Duration = Duration::from_millis(250);
