@@ -76,7 +76,7 @@ mod tests {
             }
             log.pages
         };
-        assert_eq!(pages_of(Duration::from_micros(5)), MAX_PAGES);
+        assert_eq!(pages_of(Duration::from_micros(2)), MAX_PAGES);
         assert_eq!(pages_of(Duration::from_millis(10)), MIN_PAGES);
         let pages = pages_of(Duration::from_micros(50));
         assert!((2500..=5000).contains(&pages), "{pages} in 125 to 250 ms");
