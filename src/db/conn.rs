@@ -76,20 +76,21 @@ impl Conn {
         }
     }
 
-    /// Puts SQLite's log into its file where so many pages of it are not there yet, outside of a
+    /// Puts SQLite's log into its file where so many bytes of pages are not there yet, outside of a
     /// transaction, and says how many it put there. Readers go on meanwhile; what they still need stays
     /// in the log.
     ///
     /// # Errors
     /// The driver's own.
-    pub async fn shorten_log(&mut self, pages: i64) -> DbResult<i64> {
+    pub async fn shorten_log(&mut self, bytes: i64) -> DbResult<i64> {
         let Self::Sqlite(conn) = self else { return Ok(0) };
+        let (page,): (i64,) = sqlx::query_as("pragma page_size").fetch_one(conn.as_mut()).await?;
         let (_, log, before): (i64, i64, i64) = sqlx::query_as("pragma wal_checkpoint(noop)").fetch_one(conn.as_mut()).await?;
-        if log - before < pages {
+        if (log - before) * page < bytes {
             return Ok(0);
         }
         let (_, _, after): (i64, i64, i64) = sqlx::query_as("pragma wal_checkpoint(passive)").fetch_one(conn.as_mut()).await?;
-        Ok(after - before)
+        Ok((after - before) * page)
     }
 
     /// Reads rows.

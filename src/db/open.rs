@@ -1,7 +1,8 @@
 //! Opening the database that the settings name, with every bound that it is to keep.
 
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -169,9 +170,9 @@ impl Db {
 /// one there, and each change writes a whole page to the log.
 const PAGE_BYTES: u32 = 2048;
 
-/// After how many pages a commit puts the log into the file: 128 MiB. The lane does so before that, beside
+/// After how many bytes of pages a commit puts the log into the file. The lane does so before that, beside
 /// its commits ([`Conn::shorten_log`](super::Conn::shorten_log)).
-const WAL_PAGES: &str = "64000";
+const LOG_BYTES: u32 = 128 << 20;
 
 /// How many prepared statements a connection to SQLite keeps: each of a lane's for the numbers of
 /// rows that its batches have (`sqlite.rs`).
@@ -248,14 +249,15 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         Err(TryLockError::Error(error)) => return Err(format!("cannot lock the data folder {}: {error}", dir.display())),
     }
     folder::close_to_others(dir)?;
+    let file = dir.join(SQLITE_FILE);
     let options = SqliteConnectOptions::new()
-        .filename(dir.join(SQLITE_FILE))
+        .filename(&file)
         .create_if_missing(true)
         .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         // FULL: an acknowledged write survives a power cut, not only the process.
         .synchronous(SqliteSynchronous::Full)
-        .pragma("wal_autocheckpoint", WAL_PAGES)
+        .pragma("wal_autocheckpoint", (LOG_BYTES / page_bytes(&file)).to_string())
         // What a statement is to undo should it fail half way, which else goes to a file for each
         // batch.
         .pragma("temp_store", "memory")
@@ -272,6 +274,42 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
     Ok((Db::Sqlite { reads, options }, lock))
 }
 
+/// The bytes of a page of the file, which its header has as two bytes, or those that it will have. Only
+/// before it is opened: to close a file ends all locks that this process has on it.
+fn page_bytes(file: &Path) -> u32 {
+    let mut header = [0; 18];
+    match File::open(file).and_then(|mut file| file.read_exact(&mut header)) {
+        // Two bytes cannot hold this one.
+        Ok(()) if header[16..] == [0, 1] => 65_536,
+        Ok(()) => u32::from(u16::from_be_bytes([header[16], header[17]])).max(512),
+        Err(_) => PAGE_BYTES,
+    }
+}
+
 fn pool(config: &StoreConfig, opener: Opener, connections: u32) -> Arc<Pool> {
     Arc::new(Pool::new(opener, connections, Duration::from_millis(config.db_acquire_timeout_ms)))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Connection as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_size_of_pages_is_that_of_the_file() {
+        let folder = std::env::temp_dir().join(format!("headmark-pages-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for size in [512, 2048, 4096, 65_536] {
+            let file = folder.join(size.to_string());
+            assert_eq!(page_bytes(&file), PAGE_BYTES, "there is none yet");
+            let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+            let mut conn = options.page_size(size).journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
+            assert_eq!(page_bytes(&file), size, "as soon as it has a log");
+            sqlx::query("create table t (a)").execute(&mut conn).await.unwrap();
+            conn.close().await.unwrap();
+            assert_eq!(page_bytes(&file), size);
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -227,6 +227,33 @@ async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_erased_while_rows_are_made_ahead_gets_none() {
+    const ERASED: i64 = 99;
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "1", "--lock-timeout-ms", "1500"]).await;
+    let other = world.node_with(&erasure::ARGS).await;
+    let [mut first, mut second] = [maker(&world, 1).await, maker(&world, 2).await];
+    let items: Vec<_> = [1, 2, ERASED].iter().map(|user| json!({"user_id": user, "badge": "mention"})).collect();
+    let client = node.client.clone();
+    let batch = tokio::spawn(async move { client.post("/v1/badges/increment", &json!({"items": items})).await });
+    let mut looks = Hand::on(&world).await;
+    eventually("the lane waits for the first user", async || looks.waiting().await == 1).await;
+    // It makes rows ahead, then, and waits for the second one.
+    let pid = second.text("select pg_backend_pid()::text").await;
+    let waits = format!("select exists (select 1 from pg_stat_activity where {pid} = any(pg_blocking_pids(pid)))::text");
+    first.run("commit").await;
+    eventually("the lane waits for the second user", async || looks.text(&waits).await == "true").await;
+    erasure::erase(&other.client, ERASED).await;
+    let rows = format!("select count(*)::text from users where user_id = {ERASED}");
+    eventually("its row is gone", async || looks.text(&rows).await == "0").await;
+    assert_eq!(looks.text("select count(*)::text from erased_users").await, "1");
+    assert_eq!(looks.text(&waits).await, "true", "the lane waits still");
+    second.run("commit").await;
+    batch.await.unwrap().problem(410, "erased");
+    assert_eq!(looks.text(&rows).await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_after_users_were_made_ahead() {
     let world = World::new(Tier::Server).await;
     let survivor = world.node().await;

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use super::attempt::MAX_WORK;
 use super::lane::Lane;
 use crate::base::ids::UserId;
 use crate::db::{Conn, DbResult, Pipeline};
@@ -11,12 +10,16 @@ use crate::engine::erased;
 use crate::engine::marks::users::{make_users, read_users};
 use crate::failpoint;
 
+/// How long it takes at most, in waits for a lock. Nothing else of the lane goes on meanwhile.
+const LOCK_WAITS: u32 = 2;
+
 impl Lane {
     /// Makes those of these users' rows that are missing. Where this does not succeed, the next try of
     /// the batch is one like any other.
     pub(super) async fn make_ahead(&mut self, users: &[UserId]) {
+        let most = LOCK_WAITS * self.lock_wait();
         let made = async { make_missing(self.connected().await?, users).await };
-        let failure = match tokio::time::timeout(MAX_WORK, made).await {
+        let failure = match tokio::time::timeout(most, made).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::PoolTimedOut,
@@ -37,6 +40,12 @@ async fn make_missing(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
     let gone = pipeline.run(conn, erased::find(&pipeline, &missing)).await?;
     missing.retain(|user| gone.iter().all(|(erased, _)| erased != user));
     make_users(conn, &missing).await?;
+    // While it waited for makers, one of them may have been erased, row and all. From here on an erasure
+    // waits for these rows.
+    let gone = pipeline.run(conn, erased::find(&pipeline, &missing)).await?;
+    if !gone.is_empty() {
+        return conn.rollback().await;
+    }
     conn.commit().await?;
     failpoint("lane::after_make_ahead");
     Ok(())

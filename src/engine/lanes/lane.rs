@@ -71,6 +71,10 @@ impl Lane {
         self.engines.db.is_shared()
     }
 
+    pub(super) fn lock_wait(&self) -> Duration {
+        self.lock_wait
+    }
+
     /// From now on it waits so long for a lock.
     pub(super) fn wait_for_locks(&mut self, wait: Duration) {
         self.lock_wait = wait;
@@ -92,9 +96,9 @@ impl Lane {
     /// Puts SQLite's log into its file when it is long, after a batch of so many changes: a commit that
     /// did it would let its callers wait for it.
     pub(super) async fn shorten_log(&mut self, changes: u32) {
-        let (Some(pages), Some(conn)) = (self.log.look_after(changes), self.conn.as_mut()) else { return };
+        let (Some(bytes), Some(conn)) = (self.log.look_after(changes), self.conn.as_mut()) else { return };
         let began = Instant::now();
-        match conn.shorten_log(pages).await {
+        match conn.shorten_log(bytes).await {
             Ok(moved) => self.log.moved(moved, began.elapsed()),
             Err(error) if self.log_warnings.may() => tracing::warn!(%error, "cannot put the log into the file yet"),
             Err(_) => {}

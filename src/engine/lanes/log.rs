@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-/// In pages of 2 KiB, as a new file has them: 64 MiB and 4 MiB.
-const MAX_PAGES: i64 = 32_000;
-const MIN_PAGES: i64 = 2000;
+/// In bytes of pages.
+const MAX_BYTES: i64 = 64 << 20;
+const MIN_BYTES: i64 = 4 << 20;
 
 /// With what a lane begins.
-const FIRST_PAGES: i64 = 8000;
+const FIRST_BYTES: i64 = 16 << 20;
 
 /// What took longer makes the next log half as long …
 const SLOW: Duration = Duration::from_millis(250);
@@ -26,40 +26,40 @@ const LOOK: u32 = 250;
 /// The bound on the log.
 #[derive(Debug)]
 pub(super) struct Log {
-    pages: i64,
+    bytes: i64,
     /// Changes since the last look.
     changes: u32,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { pages: FIRST_PAGES, changes: 0 }
+        Self { bytes: FIRST_BYTES, changes: 0 }
     }
 }
 
 impl Log {
-    /// So many changes more. From how many pages on it is put into the file, where it is time to look.
+    /// So many changes more. From how many bytes on it is put into the file, where it is time to look.
     pub(super) fn look_after(&mut self, changes: u32) -> Option<i64> {
         self.changes = self.changes.saturating_add(changes);
         if self.changes < LOOK {
             return None;
         }
         self.changes = 0;
-        Some(self.pages)
+        Some(self.bytes)
     }
 
-    /// So many pages of it were, and that took so long. A reader may have held up the others: a few
+    /// So many bytes of it were, and that took so long. A reader may have held up the others: a few
     /// tell nothing of the disk.
     pub(super) fn moved(&mut self, moved: i64, time: Duration) {
-        if moved < self.pages / 2 {
+        if moved < self.bytes / 2 {
             return;
         }
-        let pages = match time {
-            time if time > SLOW => self.pages / 2,
-            time if time < QUICK => self.pages + self.pages / GROWTH,
-            _ => self.pages,
+        let bytes = match time {
+            time if time > SLOW => self.bytes / 2,
+            time if time < QUICK => self.bytes + self.bytes / GROWTH,
+            _ => self.bytes,
         };
-        self.pages = pages.clamp(MIN_PAGES, MAX_PAGES);
+        self.bytes = bytes.clamp(MIN_BYTES, MAX_BYTES);
     }
 }
 
@@ -69,27 +69,27 @@ mod tests {
 
     #[test]
     fn it_is_as_long_as_the_disk_takes_in_a_moment() {
-        let pages_of = |page: Duration| {
+        let mib_on = |mib_in_a_second: i64| {
             let mut log = Log::default();
             for _ in 0..40 {
-                log.moved(log.pages, page * u32::try_from(log.pages).unwrap());
+                let micros = log.bytes * 1_000_000 / (mib_in_a_second << 20);
+                log.moved(log.bytes, Duration::from_micros(micros.try_into().unwrap()));
             }
-            log.pages
+            log.bytes >> 20
         };
-        assert_eq!(pages_of(Duration::from_micros(2)), MAX_PAGES);
-        assert_eq!(pages_of(Duration::from_millis(10)), MIN_PAGES);
-        let pages = pages_of(Duration::from_micros(50));
-        assert!((2500..=5000).contains(&pages), "{pages} in 125 to 250 ms");
+        assert_eq!([mib_on(1000), mib_on(1)], [MAX_BYTES >> 20, MIN_BYTES >> 20]);
+        let mib = mib_on(100);
+        assert!((12..=25).contains(&mib), "{mib} MiB in 125 to 250 ms");
     }
 
     #[test]
     fn a_reader_that_holds_it_up_makes_it_no_longer() {
         let mut log = Log::default();
         log.moved(0, Duration::ZERO);
-        log.moved(FIRST_PAGES / 2 - 1, Duration::ZERO);
-        assert_eq!(log.pages, FIRST_PAGES);
-        log.moved(FIRST_PAGES / 2, Duration::ZERO);
-        assert_eq!(log.pages, FIRST_PAGES + FIRST_PAGES / GROWTH);
+        log.moved(FIRST_BYTES / 2 - 1, Duration::ZERO);
+        assert_eq!(log.bytes, FIRST_BYTES);
+        log.moved(FIRST_BYTES / 2, Duration::ZERO);
+        assert_eq!(log.bytes, FIRST_BYTES + FIRST_BYTES / GROWTH);
     }
 
     #[test]
