@@ -76,6 +76,16 @@ impl Conn {
         }
     }
 
+    /// The bytes of a page of SQLite's file; 0 on Postgres.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub(super) async fn page_bytes(&mut self) -> DbResult<i64> {
+        let Self::Sqlite(conn) = self else { return Ok(0) };
+        let (bytes,): (i64,) = sqlx::query_as("pragma page_size").fetch_one(conn.as_mut()).await?;
+        Ok(bytes)
+    }
+
     /// Puts SQLite's log into its file where so many bytes of pages are not there yet, outside of a
     /// transaction, and says how many it put there. Readers go on meanwhile; what they still need stays
     /// in the log.
@@ -83,8 +93,8 @@ impl Conn {
     /// # Errors
     /// The driver's own.
     pub async fn shorten_log(&mut self, bytes: i64) -> DbResult<i64> {
+        let page = self.page_bytes().await?;
         let Self::Sqlite(conn) = self else { return Ok(0) };
-        let (page,): (i64,) = sqlx::query_as("pragma page_size").fetch_one(conn.as_mut()).await?;
         let (_, log, before): (i64, i64, i64) = sqlx::query_as("pragma wal_checkpoint(noop)").fetch_one(conn.as_mut()).await?;
         if (log - before) * page < bytes {
             return Ok(0);

@@ -1,8 +1,7 @@
 //! Opening the database that the settings name, with every bound that it is to keep.
 
 use std::fs::{File, TryLockError};
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -172,7 +171,7 @@ const PAGE_BYTES: u32 = 2048;
 
 /// After how many bytes of pages a commit puts the log into the file. The lane does so before that, beside
 /// its commits ([`Conn::shorten_log`](super::Conn::shorten_log)).
-const LOG_BYTES: u32 = 128 << 20;
+const LOG_BYTES: i64 = 128 << 20;
 
 /// How many prepared statements a connection to SQLite keeps: each of a lane's for the numbers of
 /// rows that its batches have (`sqlite.rs`).
@@ -249,15 +248,13 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         Err(TryLockError::Error(error)) => return Err(format!("cannot lock the data folder {}: {error}", dir.display())),
     }
     folder::close_to_others(dir)?;
-    let file = dir.join(SQLITE_FILE);
     let options = SqliteConnectOptions::new()
-        .filename(&file)
+        .filename(dir.join(SQLITE_FILE))
         .create_if_missing(true)
         .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         // FULL: an acknowledged write survives a power cut, not only the process.
         .synchronous(SqliteSynchronous::Full)
-        .pragma("wal_autocheckpoint", (LOG_BYTES / page_bytes(&file)).to_string())
         // What a statement is to undo should it fail half way, which else goes to a file for each
         // batch.
         .pragma("temp_store", "memory")
@@ -267,23 +264,19 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         .foreign_keys(false)
         .disable_statement_logging();
     let reads = pool(config, Opener::Sqlite(options.clone()), config.db_connections.min(8));
-    reads.open_first().await.map_err(|error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
+    let page_bytes = async {
+        reads.open_first().await?;
+        let mut first = reads.acquire().await?;
+        let bytes = first.conn.page_bytes().await?;
+        first.give_back();
+        Ok(bytes)
+    };
+    let page_bytes = page_bytes.await.map_err(|error: sqlx::Error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
+    let options = options.pragma("wal_autocheckpoint", (LOG_BYTES / page_bytes).to_string());
     // Where it is negative it counts KiB. Only who writes needs it: reads are few beside the cache
     // of entries, and the operating system has the file for them.
     let options = options.pragma("cache_size", (-1024 * i64::from(config.sqlite_cache_mib)).to_string());
     Ok((Db::Sqlite { reads, options }, lock))
-}
-
-/// The bytes of a page of the file, which its header has as two bytes, or those that it will have. Only
-/// before it is opened: to close a file ends all locks that this process has on it.
-fn page_bytes(file: &Path) -> u32 {
-    let mut header = [0; 18];
-    match File::open(file).and_then(|mut file| file.read_exact(&mut header)) {
-        // Two bytes cannot hold this one.
-        Ok(()) if header[16..] == [0, 1] => 65_536,
-        Ok(()) => u32::from(u16::from_be_bytes([header[16], header[17]])).max(512),
-        Err(_) => PAGE_BYTES,
-    }
 }
 
 fn pool(config: &StoreConfig, opener: Opener, connections: u32) -> Arc<Pool> {
@@ -292,23 +285,37 @@ fn pool(config: &StoreConfig, opener: Opener, connections: u32) -> Arc<Pool> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
     use sqlx::Connection as _;
 
     use super::*;
+    use crate::db::Conn;
+
+    #[derive(Parser)]
+    struct Settings {
+        #[command(flatten)]
+        store: StoreConfig,
+    }
 
     #[tokio::test]
-    async fn the_size_of_pages_is_that_of_the_file() {
+    async fn the_log_is_as_long_whatever_the_pages_of_the_file() {
         let folder = std::env::temp_dir().join(format!("headmark-pages-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        for size in [512, 2048, 4096, 65_536] {
-            let file = folder.join(size.to_string());
-            assert_eq!(page_bytes(&file), PAGE_BYTES, "there is none yet");
-            let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
-            let mut conn = options.page_size(size).journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
-            assert_eq!(page_bytes(&file), size, "as soon as it has a log");
-            sqlx::query("create table t (a)").execute(&mut conn).await.unwrap();
-            conn.close().await.unwrap();
-            assert_eq!(page_bytes(&file), size);
+        for (before, bytes) in [(None, i64::from(PAGE_BYTES)), (Some(4096), 4096), (Some(65_536), 65_536)] {
+            let dir = folder.join(bytes.to_string());
+            std::fs::create_dir_all(&dir).unwrap();
+            if let Some(bytes) = before {
+                let made = SqliteConnectOptions::new().filename(dir.join(SQLITE_FILE)).create_if_missing(true).page_size(bytes);
+                let made = made.journal_mode(SqliteJournalMode::Wal).connect().await.unwrap();
+                made.close().await.unwrap();
+            }
+            let settings = Settings::parse_from(["test", "--data-dir", dir.to_str().unwrap()]);
+            let (db, _lock) = open_sqlite(&settings.store).await.unwrap();
+            let mut conn = db.connect().await.unwrap();
+            assert_eq!(conn.page_bytes().await.unwrap(), bytes);
+            let Conn::Sqlite(conn) = &mut conn else { panic!("SQLite") };
+            let (pages,): (i64,) = sqlx::query_as("pragma wal_autocheckpoint").fetch_one(conn.as_mut()).await.unwrap();
+            assert_eq!(pages * bytes, LOG_BYTES);
+            db.close().await;
         }
         std::fs::remove_dir_all(folder).unwrap();
     }

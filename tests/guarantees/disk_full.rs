@@ -122,8 +122,8 @@ impl Writers {
         self.shared.sent.lock().unwrap().len()
     }
 
-    /// Waits until nothing goes through any more: for a while each write was refused, several times. While
-    /// lanes connect anew, they refuse writes for a moment.
+    /// Waits until nothing goes through any more: for a while each write was refused, several times. Lanes
+    /// that connect again also refuse writes, but only for a moment.
     async fn until_full(&mut self) {
         let (mut sent, mut refused, mut since) = (self.sent(), self.refused(), Instant::now());
         eventually_within(40, "the disk is full", async || {

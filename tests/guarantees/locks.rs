@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -181,6 +181,18 @@ async fn maker(world: &World, user: i64) -> Hand {
     maker
 }
 
+/// What tells whether somebody waits for this transaction.
+async fn waits_for(maker: &mut Hand) -> String {
+    let pid = maker.text("select pg_backend_pid()::text").await;
+    format!("select exists (select 1 from pg_stat_activity where {pid} = any(pg_blocking_pids(pid)))::text")
+}
+
+/// One increment for each of these users, in one request.
+fn increments(users: impl IntoIterator<Item = i64>) -> Value {
+    let items: Vec<_> = users.into_iter().map(|user| json!({"user_id": user, "badge": "mention"})).collect();
+    json!({"items": items})
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
     // On SQLite nobody makes rows while a batch runs.
@@ -204,14 +216,12 @@ async fn users_whom_others_make_one_after_the_other_hold_up_no_batch() {
     queue(&node, OTHER, 1, &mut writes).await;
     eventually("the lane waits", async || looks.waiting().await == 1).await;
     queue(&node, ERASED, 1, &mut writes).await;
-    let items: Vec<_> = (1..=MADE).map(|user| json!({"user_id": user, "badge": "mention"})).collect();
     let client = node.client.clone();
-    let batch = tokio::spawn(async move { client.post("/v1/badges/increment", &json!({"items": items})).await });
+    let batch = tokio::spawn(async move { client.post("/v1/badges/increment", &increments(1..=MADE)).await });
     eventually("it is in the queue", async || node.client.metric("headmark_lane_waiting").await > 2.0).await;
     other.release().await;
     for mut maker in makers {
-        let pid = maker.text("select pg_backend_pid()::text").await;
-        let waits = format!("select exists (select 1 from pg_stat_activity where {pid} = any(pg_blocking_pids(pid)))::text");
+        let waits = waits_for(&mut maker).await;
         // It has found no row of this user, and meets this one.
         eventually("the lane waits for this user", async || batch.is_finished() || looks.text(&waits).await == "true").await;
         maker.run("commit").await;
@@ -233,14 +243,12 @@ async fn who_is_erased_while_rows_are_made_ahead_gets_none() {
     let node = world.node_with(&["--lanes", "1", "--lock-timeout-ms", "1500"]).await;
     let other = world.node_with(&erasure::ARGS).await;
     let [mut first, mut second] = [maker(&world, 1).await, maker(&world, 2).await];
-    let items: Vec<_> = [1, 2, ERASED].iter().map(|user| json!({"user_id": user, "badge": "mention"})).collect();
     let client = node.client.clone();
-    let batch = tokio::spawn(async move { client.post("/v1/badges/increment", &json!({"items": items})).await });
+    let batch = tokio::spawn(async move { client.post("/v1/badges/increment", &increments([1, 2, ERASED])).await });
     let mut looks = Hand::on(&world).await;
     eventually("the lane waits for the first user", async || looks.waiting().await == 1).await;
     // It makes rows ahead, then, and waits for the second one.
-    let pid = second.text("select pg_backend_pid()::text").await;
-    let waits = format!("select exists (select 1 from pg_stat_activity where {pid} = any(pg_blocking_pids(pid)))::text");
+    let waits = waits_for(&mut second).await;
     first.run("commit").await;
     eventually("the lane waits for the second user", async || looks.text(&waits).await == "true").await;
     erasure::erase(&other.client, ERASED).await;
@@ -259,8 +267,7 @@ async fn kill_after_users_were_made_ahead() {
     let survivor = world.node().await;
     let mut doomed = world.process(&["--lanes", "1"], &[("FAILPOINTS", "lane::after_make_ahead=return")]).await;
     let mut maker = maker(&world, 1).await;
-    let items: Vec<_> = (1..=3).map(|user| json!({"user_id": user, "badge": "mention"})).collect();
-    let batch = json!({"items": items});
+    let batch = increments(1..=3);
     let client = doomed.client.clone();
     let request = client.request(Method::POST, "/v1/badges/increment").header("idempotency-key", "a").json(&batch);
     let lost = tokio::spawn(Client::try_send(request));

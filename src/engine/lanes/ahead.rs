@@ -40,8 +40,8 @@ async fn make_missing(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
     let gone = pipeline.run(conn, erased::find(&pipeline, &missing)).await?;
     missing.retain(|user| gone.iter().all(|(erased, _)| erased != user));
     make_users(conn, &missing).await?;
-    // While it waited for makers, one of them may have been erased, row and all. From here on an erasure
-    // waits for these rows.
+    // While the insert waited for others, a missing user may have been erased, row and all. From the insert on
+    // an erasure waits for the row.
     let gone = pipeline.run(conn, erased::find(&pipeline, &missing)).await?;
     if !gone.is_empty() {
         return conn.rollback().await;

@@ -25,7 +25,7 @@ use crate::engine::marks::users::read_users;
 use crate::failpoint;
 
 /// How long everything before the commit may take; then the connection is dropped, which undoes it.
-pub(super) const MAX_WORK: Duration = Duration::from_secs(4);
+const MAX_WORK: Duration = Duration::from_secs(4);
 
 /// A batch that is applied and saved, but not committed.
 struct Prepared {
