@@ -228,8 +228,24 @@ impl Redis {
         found
     }
 
-    /// What Redis has of users, where that is a hit.
+    /// What Redis has of users, where that is a hit. Over a new connection if this one was closed.
     async fn ask(
+        &self,
+        users: &[UserId],
+        epoch: i64,
+        connection: &Connection,
+        deadline: Instant,
+    ) -> Result<Vec<Option<Arc<ReadEntry>>>, CacheError> {
+        match self.ask_over(users, epoch, connection, deadline).await {
+            Err(_) if connection.is_closed() && Instant::now() < deadline => {
+                let another = self.reads.connection(&self.shared, deadline).await?;
+                self.ask_over(users, epoch, &another, deadline).await
+            }
+            asked => asked,
+        }
+    }
+
+    async fn ask_over(
         &self,
         users: &[UserId],
         epoch: i64,

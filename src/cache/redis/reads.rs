@@ -65,6 +65,11 @@ impl Connection {
         nanos(self.made.elapsed()) < self.lease_ends.load(Ordering::Acquire)
     }
 
+    /// Whether nothing can be asked over it any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// Asks for something.
     pub(super) async fn send(&self, shared: &Shared, commands: Vec<Cmd>, deadline: Instant) -> Result<Replies, CacheError> {
         let had = deadline.duration_since(Instant::now());
@@ -135,7 +140,7 @@ impl Reads {
     }
 
     fn open(&self) -> Option<Arc<Connection>> {
-        self.current.load_full().filter(|connection| !connection.closed.load(Ordering::Acquire))
+        self.current.load_full().filter(|connection| !connection.is_closed())
     }
 
     /// The connection, made if need be.

@@ -116,12 +116,15 @@ impl Shared {
     /// The same for what is sent however many polls and writes there are.
     pub(super) async fn send_uncounted(&self, wire: Wire, commands: Vec<Cmd>, deadline: Instant) -> Result<Replies, CacheError> {
         self.breaker.check()?;
-        let begun = Instant::now();
+        let (begun, is_made_again) = (Instant::now(), wire.is_made_again());
         match tokio::time::timeout_at(deadline, wire.send(commands)).await {
             Ok(results) => {
                 let mut errors = results.iter().filter_map(|result| result.as_ref().err());
                 match errors.find(|error| wire::is_outage(error) || self.ends(error)) {
                     Some(error) if self.ends(error) => self.open(&error.to_string()),
+                    // That it was closed, say while nobody used it, does not tell that Redis is away.
+                    // Whoever makes the next one will know.
+                    Some(error) if error.is_connection_dropped() && !is_made_again => {}
                     Some(error) => self.failed(&error.to_string()),
                     None => self.breaker.succeeded(),
                 }

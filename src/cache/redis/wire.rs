@@ -54,6 +54,11 @@ pub(super) enum Wire {
 }
 
 impl Wire {
+    /// Whether it is, by itself, once it was closed.
+    pub(super) const fn is_made_again(&self) -> bool {
+        matches!(self, Self::Single(_) | Self::Cluster(_))
+    }
+
     /// Sends the commands, in one pipeline where they can go together. As many results as commands,
     /// in their order.
     pub(super) async fn send(self, commands: Vec<Cmd>) -> Vec<Result<Value, RedisError>> {

@@ -75,6 +75,11 @@ async fn a_socket_in_a_folder_does_as_well() {
     std::fs::remove_file(path).ok();
 }
 
+/// Ends all connections but its own.
+async fn end_others(raw: &mut Raw) {
+    let _: i64 = raw.ask(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
+}
+
 #[tokio::test]
 async fn a_connection_that_was_closed_while_nobody_polled_is_made_again_without_a_failure() {
     let server = Server::start().await;
@@ -82,7 +87,7 @@ async fn a_connection_that_was_closed_while_nobody_polled_is_made_again_without_
     fill(&cache, 1, &entry(7)).await;
     let mut raw = Raw::connect(&server.url()).await;
     for _ in 0..5 {
-        let _: i64 = raw.ask(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
+        end_others(&mut raw).await;
         let raw = tokio::sync::Mutex::new(&mut raw);
         eventually("they are gone", || async {
             let clients: String = raw.lock().await.ask(&["CLIENT", "LIST", "TYPE", "normal"]).await;
@@ -90,5 +95,32 @@ async fn a_connection_that_was_closed_while_nobody_polled_is_made_again_without_
         })
         .await;
         assert_eq!(hit_of(&cache.get(user(1)).await.unwrap()), Some(&entry(7)));
+    }
+}
+
+#[tokio::test]
+async fn polls_over_a_connection_that_is_closed_meanwhile_are_sent_again() {
+    let server = Server::start().await;
+    let cache = Arc::new(connect(&config(), &server.url()).await);
+    let Cache::Redis(redis) = &*cache else { unreachable!() };
+    for id in 1..=20 {
+        fill(&cache, id, &entry(id)).await;
+    }
+    let mut raw = Raw::connect(&server.url()).await;
+    for _ in 0..50 {
+        // Copies would need no connection. What the round before has closed is made again.
+        (1..=20).for_each(|id| redis.forget_copy(user(id)));
+        assert!(hit_of(&cache.get(user(1)).await.unwrap()).is_some());
+        redis.forget_copy(user(1));
+        let polls = (1..=20).map(|id| {
+            let cache = Arc::clone(&cache);
+            tokio::spawn(async move { (id, cache.get(user(id)).await) })
+        });
+        let polls: Vec<_> = polls.collect();
+        end_others(&mut raw).await;
+        for answer in join_all(polls).await {
+            let (id, lookup) = answer.unwrap();
+            assert_eq!(hit_of(&lookup.unwrap()), Some(&entry(id)));
+        }
     }
 }
