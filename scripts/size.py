@@ -87,7 +87,7 @@ ROW = {
     "directs": 295,
     "devices": 208,
     "group_messages": 401,
-    "inbox": 480,
+    "inbox": 450,
     "notification_receivers": 320,
     "notification_types": 227,
     "posts": 229,

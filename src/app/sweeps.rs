@@ -3,14 +3,19 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::state::AppState;
 use crate::engine::{events, heads, idempotency, lanes};
+use crate::features::old_rows::RestingWalk;
 use crate::features::{broadcasts, feed, groups, inbox, notifications, operations, relations, removals, users, views};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// How often the walk through all inboxes begins.
+const INBOXES_EVERY: Duration = Duration::from_secs(3600);
 
 /// The most rounds of one sweep; the rest waits for the next.
 const SWEEP_ROUNDS: u32 = 200;
@@ -21,7 +26,7 @@ const EXPIRED: &str = "headmark_expired_rows_total";
 /// Removes what is no longer kept, in bounded rounds, until told to stop.
 pub(super) async fn run(state: AppState, stop: CancellationToken) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
-    let mut old_rows = inbox::expiry::Walk::default();
+    let mut old_rows = RestingWalk::default();
     let mut old_messages = groups::expiry::Walk::default();
     let mut old_items = views::expiry::Walk::default();
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -44,7 +49,9 @@ pub(super) async fn run(state: AppState, stop: CancellationToken) {
         })
         .await;
         sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.contexts.feed.config, state.clock.now())).await;
-        swept("inbox", inbox::expiry::sweep(&state.contexts.inbox, &mut old_rows).await);
+        if let Some(walk) = old_rows.due(Instant::now(), INBOXES_EVERY) {
+            swept("inbox", inbox::expiry::sweep(&state.contexts.inbox, walk).await);
+        }
         swept("group_messages", groups::expiry::sweep(&state.contexts.groups, &mut old_messages).await);
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
         sweep_rounds(&stop, "notices", || broadcasts::store::sweep(&state.db)).await;

@@ -1,25 +1,25 @@
 //! Rows that are kept for some days, each owner's without a gap: how the old ones go.
 //!
-//! A sweep walks the old rows in the order of their age, along an index, and has a command for each
-//! owner whose rows it meets: the rows go under the owner's lock, the lowest first and without
-//! leaving one out. So what is kept stays one run up to the head. What must stay is passed by; the
-//! walk goes on in the next sweep where the last one stopped, so that it cannot keep the sweep from
-//! the others.
+//! A sweep walks page by page through the owners that may have old rows, and has a command for each
+//! that has: the rows go under the owner's lock, the lowest first and without leaving one out. So what
+//! is kept stays one run up to the head. What must stay is passed by; the walk goes on in the next
+//! sweep where the last one stopped, so that it cannot keep the sweep from the others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
-use crate::db::{Column, Db, DbResult, Statement};
+use crate::db::DbResult;
 use crate::engine::lanes::{self, Job, Lanes};
 
-/// How many old rows one round of a sweep looks at.
-const ROUND_ROWS: i64 = 1000;
+/// How many rows, or owners, one round of a sweep looks at.
+pub const PAGE: i64 = 1000;
 
 /// How many rows of an owner one command removes, and how many rows those commands remove together
 /// that are sent at once.
@@ -34,16 +34,54 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How often in one round an owner with more rows than a command removes is looked at again.
 const AGAIN: u32 = 20;
 
-/// Where a walk through the old rows is: the age and the owner of the last one that was looked at.
+/// Where a walk is: the last owner that was looked at, and how old its row was, where the walk goes by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walk {
-    at: i64,
-    owner: i64,
+    pub at: i64,
+    pub owner: i64,
 }
 
 impl Default for Walk {
     fn default() -> Self {
         Self { at: i64::MIN, owner: 0 }
+    }
+}
+
+/// A walk that looks also at what is not old, and so rests before it begins again.
+#[derive(Debug, Default)]
+pub struct RestingWalk {
+    walk: Walk,
+    begun: Option<Instant>,
+}
+
+impl RestingWalk {
+    /// The walk, unless it rests: when it has come to its end, it begins again so long after it began.
+    pub fn due(&mut self, now: Instant, every: Duration) -> Option<&mut Walk> {
+        if self.walk == Walk::default() {
+            if self.begun.is_some_and(|begun| now.duration_since(begun) < every) {
+                return None;
+            }
+            self.begun = Some(now);
+        }
+        Some(&mut self.walk)
+    }
+}
+
+/// A page of a walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Those that have old rows.
+    pub owners: BTreeSet<i64>,
+    /// Where the walk goes on; None: this was the last page.
+    pub next: Option<Walk>,
+}
+
+impl Page {
+    /// The page on which these were looked at.
+    #[must_use]
+    pub fn new(owners: BTreeSet<i64>, looked_at: &[Walk]) -> Self {
+        let is_last = i64::try_from(looked_at.len()).is_ok_and(|count| count < PAGE);
+        Self { owners, next: looked_at.last().filter(|_| !is_last).copied() }
     }
 }
 
@@ -65,9 +103,8 @@ impl Old {
 
 /// A table with such rows.
 pub trait OldRows: Sync {
-    /// The age and the owner of the old rows after a place, in this order: after which age, after
-    /// which owner, older than what, how many rows at most.
-    const OLD: &'static Statement;
+    /// The owners after a place that have rows older than this. It looks at [`PAGE`] of them.
+    fn page(&self, after: Walk, before: UnixMs) -> impl Future<Output = DbResult<Page>> + Send;
 
     /// The old rows of these owners that may go, of each the lowest; at most [`OWNER_ROWS`] each.
     fn find(&self, owners: &BTreeSet<i64>, before: UnixMs) -> impl Future<Output = DbResult<Vec<Old>>> + Send;
@@ -79,7 +116,6 @@ pub trait OldRows: Sync {
 /// What a sweep works with.
 #[derive(Debug, Clone, Copy)]
 pub struct Sweep<'a> {
-    pub db: &'a Db,
     pub lanes: &'a Lanes,
     pub draining: &'a CancellationToken,
     /// What is older is old.
@@ -98,15 +134,11 @@ impl Sweep<'_> {
             if self.draining.is_cancelled() {
                 break;
             }
-            let columns = [walk.at, walk.owner, self.before.0, ROUND_ROWS].map(|value| Column::Int(vec![value]));
-            let old: Vec<(i64, i64)> = self.db.fetch(T::OLD, &columns).await?;
-            removed += self.remove_of(rows, old.iter().map(|(_, owner)| *owner).collect()).await?;
-            match old.last() {
-                Some((at, owner)) if i64::try_from(old.len()).unwrap_or(i64::MAX) >= ROUND_ROWS => *walk = Walk { at: *at, owner: *owner },
-                _ => {
-                    *walk = Walk::default();
-                    break;
-                }
+            let Page { owners, next } = rows.page(*walk, self.before).await?;
+            removed += self.remove_of(rows, owners).await?;
+            *walk = next.unwrap_or_default();
+            if next.is_none() {
+                break;
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -155,6 +187,25 @@ fn how_many(old: &[Old]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_walk_goes_on_after_a_full_page() {
+        let looked_at = |count| (1..=count).map(|owner| Walk { at: 5, owner }).collect::<Vec<_>>();
+        let next = |count| Page::new(BTreeSet::new(), &looked_at(count)).next;
+        assert_eq!([next(0), next(PAGE - 1), next(PAGE)], [None, None, Some(Walk { at: 5, owner: PAGE })]);
+    }
+
+    #[test]
+    fn a_walk_rests_at_its_end_only() {
+        let (mut walk, begun) = (RestingWalk::default(), Instant::now());
+        let at = |minutes: u64| begun + Duration::from_secs(60 * minutes);
+        let mut due = |minutes, to| walk.due(at(minutes), Duration::from_secs(3600)).map(|walk| *walk = to).is_some();
+        let midway = Walk { at: 0, owner: 7 };
+        assert!(due(0, midway) && due(1, midway) && due(2, Walk::default()), "it goes on until its end");
+        assert!(!due(3, midway) && !due(59, midway), "it rests");
+        assert!(due(60, midway) && due(300, Walk::default()) && due(301, Walk::default()), "it took longer than that");
+        assert!(!due(302, midway));
+    }
 
     #[test]
     fn many_small_ones_go_together_and_a_large_one_alone() {

@@ -35,7 +35,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("from push_users p\n    where p.user_id > $1", "a job goes through all users with a push device"),
     ("from push_users p\n    where p.due_at > 0", "for whom something has ended, by time"),
     ("where m.until > 0 and m.until <= $1", "a sweep of mutes that have ended"),
-    ("where (i.put_at, i.user_id) > ($1, $2)", "a sweep of inboxes"),
     ("where (m.sent_at, m.group_id) > ($1, $2)", "a sweep of group messages"),
     ("where (follower_id, followee_id) > ($1, $2)", "the export of all follows"),
     ("from chat_groups g\n    where g.group_id > $1", "imports and recounts go through all groups"),
@@ -48,7 +47,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("case when n.content like $3", "an erasure goes through all notifications"),
     ("where (i.stream, i.item_id) > ($1, $2)", "an erasure goes through all items of views"),
     ("from view_items i where i.stream > $1", "the recount goes through all views"),
-    ("select user_id from users where user_id > $1", "the recount goes through all users"),
+    ("select user_id from users where user_id > $1", "the recount and the sweep of inboxes go through all users"),
 ];
 
 /// So many owners have rows, and each of them rows with these further keys.

@@ -17,7 +17,7 @@ use crate::base::ids::GroupId;
 use crate::db::{Column, DbResult, Statement, Type};
 use crate::engine::lanes;
 pub use crate::features::old_rows::Walk;
-use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, Sweep};
+use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep};
 
 static OLD: Statement = Statement::one(
     "select m.sent_at, m.group_id
@@ -60,7 +60,12 @@ pub fn statements() -> [&'static Statement; 3] {
 }
 
 impl OldRows for GroupContext {
-    const OLD: &'static Statement = &OLD;
+    async fn page(&self, after: Walk, before: UnixMs) -> DbResult<Page> {
+        let columns = [after.at, after.owner, before.0, PAGE].map(|value| Column::Int(vec![value]));
+        let old: Vec<(i64, i64)> = self.db.fetch(&OLD, &columns).await?;
+        let looked_at: Vec<_> = old.into_iter().map(|(at, owner)| Walk { at, owner }).collect();
+        Ok(Page::new(looked_at.iter().map(|old| old.owner).collect(), &looked_at))
+    }
 
     async fn find(&self, groups: &BTreeSet<i64>, before: UnixMs) -> DbResult<Vec<Old>> {
         let bounds: Vec<(i64, i64, i64)> = self.db.fetch(&BOUNDS, &[Column::Int(groups.iter().copied().collect())]).await?;
@@ -103,5 +108,5 @@ pub async fn sweep(state: &GroupContext, walk: &mut Walk) -> Result<u64> {
 /// # Errors
 /// The driver's own, or what the lanes answer.
 pub async fn sweep_before(state: &GroupContext, walk: &mut Walk, before: UnixMs) -> Result<u64> {
-    Sweep { db: &state.db, lanes: &state.lanes, draining: &state.polling.draining, before }.run(state, walk).await
+    Sweep { lanes: &state.lanes, draining: &state.polling.draining, before }.run(state, walk).await
 }

@@ -25,9 +25,9 @@ pub(super) const READ_INBOX: &str = "with u as materialized (
     where e.id = 1
     union all
     select i.seq, case when i.own = 1 then $1 when i.group_id > 0 then coalesce(g.sender_id, 0) else i.sender_id end,
-        i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
+        coalesce(i.peer_id, 0), i.group_id, i.group_seq, i.own, i.recall,
         case when i.group_id > 0 then coalesce(g.recalled, 1) else i.recalled end,
-        i.client_id, coalesce(g.content, i.content),
+        coalesce(i.client_id, ''), coalesce(g.content, i.content, ''),
         case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
     from i
     left join g on g.group_id = i.group_id and g.seq = i.group_seq

@@ -7,8 +7,8 @@ use crate::features::export_part::{ExportPart, Shown, field};
 use crate::features::level::Level;
 
 static INBOX: Statement = Statement::one(
-    "select i.seq, i.sender_id, i.peer_id, i.group_id, i.group_seq, i.own, i.recall, i.recalled,
-        case when i.own = 1 then i.client_id else '' end, i.content, i.put_at, i.sent_at
+    "select i.seq, coalesce(i.sender_id, 0), coalesce(i.peer_id, 0), i.group_id, i.group_seq, i.own, i.recall, coalesce(i.recalled, 0),
+        case when i.own = 1 then coalesce(i.client_id, '') else '' end, coalesce(i.content, ''), i.put_at, coalesce(i.sent_at, 0)
     from inbox i
     where i.user_id = $1 and i.seq > $2
     order by i.seq

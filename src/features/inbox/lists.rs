@@ -19,9 +19,9 @@ static READ_INBOX: Statement = Statement::one(
     where e.id = 1
     union all
     select i.seq, case when i.own = 1 then $1 when i.group_id > 0 then coalesce(g.sender_id, 0) else i.sender_id end,
-        i.peer_id, i.group_id, i.group_seq, i.own, i.recall,
+        coalesce(i.peer_id, 0), i.group_id, i.group_seq, i.own, i.recall,
         case when i.group_id > 0 then coalesce(g.recalled, 1) else i.recalled end,
-        i.client_id, coalesce(g.content, i.content), case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
+        coalesce(i.client_id, ''), coalesce(g.content, i.content, ''), case when i.sent_at > 0 then i.sent_at when i.recall = 1 then i.put_at else coalesce(g.sent_at, i.put_at) end
     from (
         select n.seq, n.sender_id, n.peer_id, n.group_id, n.group_seq, n.own, n.recall, n.client_id, n.content, n.put_at, n.sent_at, n.recalled
         from inbox n

@@ -112,14 +112,15 @@ static INSERT_ROWS: Statement = Statement::insert(
     ],
 );
 
-/// A row for each message of a run.
+/// A row for each message of a run. On Postgres what only direct messages have is null and takes no
+/// room; on SQLite zeros and empty texts take none either.
 static INSERT_RUNS: Statement = Statement::each(
     "insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
     select r.user_id, r.after + j.key + 1, 0, 0, 0, r.group_id, j.value, r.own, r.recall, '', '', r.put_at, 0
     from {rows} r
     cross join json_each('[' || replace(r.seqs, ' ', ',') || ']') j",
-    "insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at)
-    select r.user_id, r.after + j.place, 0, 0, 0, r.group_id, j.group_seq, r.own, r.recall, '', '', r.put_at, 0
+    "insert into inbox (user_id, seq, group_id, group_seq, own, recall, put_at)
+    select r.user_id, r.after + j.place, r.group_id, j.group_seq, r.own, r.recall, r.put_at
     from {rows} r
     cross join lateral unnest(cast(string_to_array(r.seqs, ' ') as bigint[])) with ordinality j (group_seq, place)",
     &[
