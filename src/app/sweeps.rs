@@ -14,9 +14,6 @@ use crate::features::{broadcasts, feed, groups, inbox, notifications, operations
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// How often the walk through all inboxes begins.
-const INBOXES_EVERY: Duration = Duration::from_secs(3600);
-
 /// The most rounds of one sweep; the rest waits for the next.
 const SWEEP_ROUNDS: u32 = 200;
 
@@ -49,8 +46,12 @@ pub(super) async fn run(state: AppState, stop: CancellationToken) {
         })
         .await;
         sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.contexts.feed.config, state.clock.now())).await;
-        if let Some(walk) = old_rows.due(Instant::now(), INBOXES_EVERY) {
-            swept("inbox", inbox::expiry::sweep(&state.contexts.inbox, walk).await);
+        if let Some(walk) = old_rows.due(Instant::now()) {
+            let removed = inbox::expiry::sweep(&state.contexts.inbox, walk).await;
+            if removed.is_ok() {
+                old_rows.went_on(Instant::now());
+            }
+            swept("inbox", removed);
         }
         swept("group_messages", groups::expiry::sweep(&state.contexts.groups, &mut old_messages).await);
         sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;

@@ -34,6 +34,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How often in one round an owner with more rows than a command removes is looked at again.
 const AGAIN: u32 = 20;
 
+/// How many rounds of a sweep may stay where they are, for owners with more rows than that. What cannot
+/// go yet must not keep the sweep from the others.
+const STAYS: u32 = 50;
+
+/// A walk that looks also at what is not old rests so many times as long as it took, so that it is a
+/// small part of what the database does; and at most so long.
+const RESTS: u32 = 3;
+const MAX_REST: Duration = Duration::from_secs(6 * 3600);
+
 /// Where a walk is: the last owner that was looked at, and how old its row was, where the walk goes by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Walk {
@@ -52,18 +61,26 @@ impl Default for Walk {
 pub struct RestingWalk {
     walk: Walk,
     begun: Option<Instant>,
+    rests_until: Option<Instant>,
 }
 
 impl RestingWalk {
-    /// The walk, unless it rests: when it has come to its end, it begins again so long after it began.
-    pub fn due(&mut self, now: Instant, every: Duration) -> Option<&mut Walk> {
-        if self.walk == Walk::default() {
-            if self.begun.is_some_and(|begun| now.duration_since(begun) < every) {
-                return None;
-            }
-            self.begun = Some(now);
+    /// The walk, unless it rests.
+    pub fn due(&mut self, now: Instant) -> Option<&mut Walk> {
+        if self.rests_until.is_some_and(|until| now < until) {
+            return None;
         }
+        self.begun.get_or_insert(now);
         Some(&mut self.walk)
+    }
+
+    /// A sweep went on with it, without a failure: at its end it rests.
+    pub fn went_on(&mut self, now: Instant) {
+        if self.walk == Walk::default()
+            && let Some(begun) = self.begun.take()
+        {
+            self.rests_until = Some(now + (now.duration_since(begun) * RESTS).min(MAX_REST));
+        }
     }
 }
 
@@ -129,24 +146,29 @@ impl Sweep<'_> {
     /// # Errors
     /// The driver's own, or what the lanes answer.
     pub async fn run<T: OldRows>(self, rows: &T, walk: &mut Walk) -> Result<u64> {
-        let mut removed = 0;
+        let (mut removed, mut stays) = (0, 0);
         for _ in 0..ROUNDS {
             if self.draining.is_cancelled() {
                 break;
             }
             let Page { owners, next } = rows.page(*walk, self.before).await?;
-            removed += self.remove_of(rows, owners).await?;
-            *walk = next.unwrap_or_default();
-            if next.is_none() {
-                break;
+            let (of_page, has_more) = self.remove_of(rows, owners).await?;
+            removed += of_page;
+            if has_more && stays < STAYS {
+                stays += 1;
+            } else {
+                *walk = next.unwrap_or_default();
+                if next.is_none() {
+                    break;
+                }
             }
             tokio::time::sleep(PAUSE).await;
         }
         Ok(removed)
     }
 
-    /// Removes what is old of these owners' rows.
-    async fn remove_of<T: OldRows>(self, rows: &T, mut owners: BTreeSet<i64>) -> Result<u64> {
+    /// Removes what is old of these owners' rows: up to how many, and whether there may be more.
+    async fn remove_of<T: OldRows>(self, rows: &T, mut owners: BTreeSet<i64>) -> Result<(u64, bool)> {
         let mut removed = 0;
         for _ in 0..AGAIN {
             if owners.is_empty() || self.draining.is_cancelled() {
@@ -161,7 +183,7 @@ impl Sweep<'_> {
             }
             owners = old.iter().filter(|old| old.rows() >= OWNER_ROWS).map(|old| old.owner).collect();
         }
-        Ok(removed)
+        Ok((removed, !owners.is_empty()))
     }
 
     async fn remove<T: OldRows>(self, rows: &T, old: &[Old]) -> Result<u64> {
@@ -199,12 +221,22 @@ mod tests {
     fn a_walk_rests_at_its_end_only() {
         let (mut walk, begun) = (RestingWalk::default(), Instant::now());
         let at = |minutes: u64| begun + Duration::from_secs(60 * minutes);
-        let mut due = |minutes, to| walk.due(at(minutes), Duration::from_secs(3600)).map(|walk| *walk = to).is_some();
         let midway = Walk { at: 0, owner: 7 };
-        assert!(due(0, midway) && due(1, midway) && due(2, Walk::default()), "it goes on until its end");
-        assert!(!due(3, midway) && !due(59, midway), "it rests");
-        assert!(due(60, midway) && due(300, Walk::default()) && due(301, Walk::default()), "it took longer than that");
-        assert!(!due(302, midway));
+        let mut sweep = |minutes, to| {
+            let is_due = walk.due(at(minutes)).map(|walk| *walk = to).is_some();
+            walk.went_on(at(minutes));
+            is_due
+        };
+        assert!(sweep(0, midway) && sweep(1, midway) && sweep(10, Walk::default()), "it goes on until its end");
+        assert!(!sweep(11, midway) && !sweep(39, midway), "it rests three times as long as it took");
+        assert!(sweep(40, midway) && sweep(6000, Walk::default()));
+        assert!(!sweep(6359, midway) && sweep(6360, midway), "it rests for six hours at most");
+    }
+
+    #[test]
+    fn a_walk_that_failed_does_not_rest() {
+        let (mut walk, now) = (RestingWalk::default(), Instant::now());
+        assert!(walk.due(now).is_some() && walk.due(now).is_some());
     }
 
     #[test]

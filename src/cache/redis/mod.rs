@@ -237,7 +237,7 @@ impl Redis {
         deadline: Instant,
     ) -> Result<Vec<Option<Arc<ReadEntry>>>, CacheError> {
         match self.ask_over(users, epoch, connection, deadline).await {
-            Err(_) if connection.is_closed() && Instant::now() < deadline => {
+            Err(_) if connection.was_dropped() && Instant::now() < deadline => {
                 let another = self.reads.connection(&self.shared, deadline).await?;
                 self.ask_over(users, epoch, &another, deadline).await
             }

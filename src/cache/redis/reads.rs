@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use deadpool_redis::redis::Cmd;
+use deadpool_redis::redis::{Cmd, RedisError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
@@ -53,6 +53,8 @@ pub(super) struct Connection {
     /// Whether Redis tells of changes over it.
     pub(super) tells: bool,
     closed: Arc<AtomicBool>,
+    /// Whether an answer failed to come because it was closed, rather than late or an error.
+    dropped: AtomicBool,
     made: Instant,
     /// When the lease ends, in nanoseconds since the connection was made.
     lease_ends: AtomicU64,
@@ -65,9 +67,9 @@ impl Connection {
         nanos(self.made.elapsed()) < self.lease_ends.load(Ordering::Acquire)
     }
 
-    /// Whether nothing can be asked over it any more.
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+    /// Whether an answer failed to come because it was closed, which does not tell that Redis is away.
+    pub(super) fn was_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
     }
 
     /// Asks for something.
@@ -84,6 +86,10 @@ impl Connection {
         let is_outage = |result: &Result<_, _>| result.as_ref().is_err_and(wire::is_outage);
         if sent.as_ref().map_or(true, |replies| replies.iter().any(is_outage)) {
             self.closed.store(true, Ordering::Release);
+        }
+        let is_dropped = |result: &Result<_, RedisError>| result.as_ref().is_err_and(RedisError::is_connection_dropped);
+        if !self.wire.is_made_again() && sent.as_ref().is_ok_and(|replies| replies.iter().any(is_dropped)) {
+            self.dropped.store(true, Ordering::Release);
         }
         sent
     }
@@ -140,7 +146,7 @@ impl Reads {
     }
 
     fn open(&self) -> Option<Arc<Connection>> {
-        self.current.load_full().filter(|connection| !connection.is_closed())
+        self.current.load_full().filter(|connection| !connection.closed.load(Ordering::Acquire))
     }
 
     /// The connection, made if need be.
@@ -180,8 +186,8 @@ impl Reads {
             let texts = wire.clone().server_info().await.map_err(|error| away(&error))?;
             shared.run.check_connection(&run_of(&texts).ok_or_else(unexpected_reply)?)?;
             let number = self.made.fetch_add(1, Ordering::Relaxed);
-            let connection = Connection { number, wire, tells, closed, made: Instant::now(), lease_ends: AtomicU64::new(0) };
-            let connection = Arc::new(connection);
+            let (dropped, lease_ends) = (AtomicBool::new(false), AtomicU64::new(0));
+            let connection = Arc::new(Connection { number, wire, tells, closed, dropped, made: Instant::now(), lease_ends });
             self.current.store(Some(Arc::clone(&connection)));
             Ok(connection)
         };

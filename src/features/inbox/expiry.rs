@@ -22,6 +22,9 @@ use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep};
 /// After how many days a device that was not seen is forgotten.
 const DEVICE_DAYS: i64 = 365;
 
+/// How many users one statement looks at: where their rows are on a disk alone, it takes a read or two for each.
+const LOOK_AT_ONCE: usize = 250;
+
 /// How many devices one round of their sweep removes.
 const DEVICE_ROWS: i64 = 1000;
 
@@ -75,10 +78,14 @@ pub fn statements() -> [&'static Statement; 4] {
 impl OldRows for InboxContext {
     async fn page(&self, after: Walk, before: UnixMs) -> DbResult<Page> {
         let users: Vec<(i64,)> = self.db.fetch(&USERS, &[after.owner, PAGE].map(|value| Column::Int(vec![value]))).await?;
-        let columns = [users.iter().map(|(user,)| *user).collect(), vec![before.0; users.len()]].map(Column::Int);
-        let old: Vec<(i64,)> = if users.is_empty() { Vec::new() } else { self.db.fetch(&OLD, &columns).await? };
+        let mut old = BTreeSet::new();
+        for some in users.chunks(LOOK_AT_ONCE) {
+            let columns = [some.iter().map(|(user,)| *user).collect(), vec![before.0; some.len()]].map(Column::Int);
+            let found: Vec<(i64,)> = self.db.fetch(&OLD, &columns).await?;
+            old.extend(found.into_iter().map(|(user,)| user));
+        }
         let looked_at: Vec<_> = users.into_iter().map(|(owner,)| Walk { owner, ..after }).collect();
-        Ok(Page::new(old.into_iter().map(|(user,)| user).collect(), &looked_at))
+        Ok(Page::new(old, &looked_at))
     }
 
     async fn find(&self, users: &BTreeSet<i64>, before: UnixMs) -> DbResult<Vec<Old>> {

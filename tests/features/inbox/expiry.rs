@@ -117,6 +117,27 @@ both_tiers! {
         }
     }
 
+    async fn one_sweep_takes_all_of_an_inbox_with_very_many_rows(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &[]).await;
+        send(&node.client, 1, 5, "first").await;
+        let mut hand = Hand::on(&world).await;
+        hand.run(&format!(
+            "with recursive n (seq) as (select 2 union all select seq + 1 from n where seq < 12001)
+            insert into inbox (user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at,
+                sent_at, other_seq, recalled)
+            select 5, seq, 0, 0, 0, 9, seq, 0, 0, '', '', {}, 0, 0, 0 from n",
+            at.load(Ordering::SeqCst)
+        ))
+        .await;
+        hand.run("update users set inbox_seq = 12001 where user_id = 5").await;
+        at.fetch_add(31 * DAY_MS, Ordering::SeqCst);
+        // The node's own sweep may have begun before.
+        sweep_all(&node).await;
+        assert_eq!(hand.text("select cast(count(*) as text) from inbox where user_id = 5").await, "0");
+        node.stop().await;
+    }
+
     async fn a_sweep_passes_by_what_is_kept_and_takes_all_of_the_rest(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = world.node_at(&at, &[]).await;
