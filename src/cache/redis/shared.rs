@@ -122,8 +122,8 @@ impl Shared {
                 let mut errors = results.iter().filter_map(|result| result.as_ref().err());
                 match errors.find(|error| wire::is_outage(error) || self.ends(error)) {
                     Some(error) if self.ends(error) => self.open(&error.to_string()),
-                    // That it was closed, say while nobody used it, does not tell that Redis is away.
-                    // Whoever makes the next one will know.
+                    // A closed connection, say one that nobody used, does not tell that Redis is away.
+                    // The next attempt to connect does.
                     Some(error) if error.is_connection_dropped() && !is_made_again => {}
                     Some(error) => self.failed(&error.to_string()),
                     None => self.breaker.succeeded(),
