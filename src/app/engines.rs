@@ -12,7 +12,7 @@ use crate::engine::heads::Heads;
 use crate::engine::lanes::Lanes;
 use crate::features::groups::changes::GroupChanges;
 use crate::features::groups::chats::Chats;
-use crate::features::groups::fan_out::FanOut;
+use crate::features::groups::fan_out_queue::FanOut;
 use crate::features::receipts::Receipts;
 use crate::features::relations::HotUsers;
 use crate::features::users::LastSeen;

@@ -10,7 +10,7 @@ use crate::engine::pairs::PairLocks;
 use crate::engine::{epoch, erased, events, guard, heads, idempotency, marks};
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
-use crate::features::groups::delivery::DeliveryRows;
+use crate::features::groups::pages::DeliveryRows;
 use crate::features::groups::rows::GroupRows;
 use crate::features::inbox::devices::DeviceRows;
 use crate::features::inbox::rows::InboxRows;

@@ -177,6 +177,17 @@ impl Conn {
         }
     }
 
+    /// Sends what [`Conn::later`] has put off, and waits until it is done.
+    ///
+    /// # Errors
+    /// The driver's own, for a statement that was put off until now.
+    pub async fn send(&mut self) -> DbResult<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(conn) => conn.send().await.map(|_| ()),
+        }
+    }
+
     /// Sends what [`Conn::later`] has put off where it is much: so the time for it is that of the work, not
     /// of the commit, whose outcome would be unknown after it.
     ///

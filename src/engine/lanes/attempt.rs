@@ -47,13 +47,15 @@ impl Lane {
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| job.command.needs(&mut needs));
         let knows = needs.users_alone() && jobs.iter().all(|job| job.key.is_none()) && self.trust.take();
-        let way = Way { bypasses: bypassing.is_some(), knows };
+        let way = Way { bypasses: bypassing.is_some(), knows, assumes: needs.assumes };
         let mut result = self.attempt_with(jobs, &needs, way).await;
         if let Err(Failure::Stale) = result {
             metrics::counter!("headmark_lane_stale_batches_total").increment(1);
             self.known.forget(needs.users.iter().copied());
-            self.trust.failed();
-            result = self.attempt_with(jobs, &needs, Way { knows: false, ..way }).await;
+            if knows {
+                self.trust.failed();
+            }
+            result = self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }).await;
         } else if knows && result.is_ok() {
             self.trust.confirmed();
         }
@@ -75,7 +77,8 @@ impl Lane {
         if !self.engines.guard.may_write() {
             return Err(Failure::NotHolder);
         }
-        let rows = Rows::new(self.engines.row_sets);
+        let mut rows = Rows::new(self.engines.row_sets);
+        rows.assume(way.assumes);
         let (written, writer) = (WrittenEntries::new(needs, &rows, self.engines.cache.is_shared()), Writer(rand::rng().random()));
         let prepared = self.prepare(jobs, rows, needs, &written, writer, way).await;
         let prepared = match prepared {
@@ -91,6 +94,7 @@ impl Lane {
                 return Err(failure);
             }
         };
+        jobs.iter().for_each(|job| job.command.committed());
         failpoint("lane::after_commit");
         self.known.learn(prepared.users, needs.users_alone());
         let Prepared { outcomes, changes, facts, rows, .. } = prepared;

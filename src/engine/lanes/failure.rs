@@ -61,13 +61,15 @@ pub(super) struct Way {
     pub(super) bypasses: bool,
     /// With users' rows as this node knows them, instead of locking and reading them.
     pub(super) knows: bool,
+    /// With other rows as commands say that they are.
+    pub(super) assumes: bool,
 }
 
 impl Way {
-    /// Where rows are missing, that is the lane's own, or a user's is another than was known.
+    /// Where rows are missing, that is the lane's own, or one is another than was known.
     pub(super) fn failure(self, error: sqlx::Error) -> Failure {
         match error {
-            sqlx::Error::RowNotFound if self.knows => Failure::Stale,
+            sqlx::Error::RowNotFound if self.knows || self.assumes => Failure::Stale,
             sqlx::Error::RowNotFound => {
                 // Swept while this lane was idle: it must register again before it may commit.
                 tracing::info!("a lane registers again");

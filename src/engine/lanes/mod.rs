@@ -165,6 +165,9 @@ pub trait Command: fmt::Debug + Send + Sync {
     /// # Errors
     /// The problem that the caller gets; then the rows are put back as they were.
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem>;
+
+    /// Its transaction is committed; the cache is not told yet. It wakes somebody at most.
+    fn committed(&self) {}
 }
 
 /// Users whom a caller names, each with its place in the body as a JSON pointer; in the path it is

@@ -24,6 +24,8 @@ pub struct Needs {
     /// Users who may be enrolled.
     enrolling: BTreeSet<UserId>,
     /// What is needed of the features' sets.
+    /// Whether a command takes rows as it says, without a look.
+    pub(super) assumes: bool,
     sets: Vec<Box<dyn AnyNeeds>>,
 }
 
@@ -83,6 +85,13 @@ impl Needs {
         self.users.insert(user);
         self.enrolling.insert(user);
         self.seen_heads.insert(StreamKey::broadcast_state());
+    }
+
+    /// The command takes rows of a set to be as it says, and the set writes them on the condition that they
+    /// are. Where they are not, the batch is applied again with rows that are locked and read
+    /// ([`super::Core::assumes`]).
+    pub fn assume(&mut self) {
+        self.assumes = true;
     }
 
     /// A user whose own row is not asked for, only whether it was erased. `pairs::need_named` takes

@@ -161,6 +161,12 @@ impl Lanes {
         Ok(Queued { answer, give_up })
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
     /// How much waits in the queues and in the lanes: the weights of all jobs that are not answered
     /// yet.
     #[must_use]

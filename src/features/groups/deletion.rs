@@ -7,8 +7,9 @@
 //! The messages go first, then the memberships end, which raises the revision of each member. So a
 //! client that polls its inbox sees the tombstones.
 
-use super::delivery::{DeliveryRows, Progress as Delivered};
+use super::delivery::Progress as Delivered;
 use super::members::{end_membership, tell};
+use super::pages::DeliveryRows;
 use super::refused::unknown;
 use super::rows::GroupRows;
 use super::{Group, lists};
@@ -97,7 +98,7 @@ impl lanes::Command for DeleteGroup {
     fn needs(&self, needs: &mut Needs) {
         needs.head(StreamKey::group(self.group));
         needs.of::<GroupRows>().groups.insert(self.group);
-        needs.of::<DeliveryRows>().insert(self.group);
+        needs.of::<DeliveryRows>().entry(self.group).or_default();
     }
 
     fn lane_key(&self) -> i64 {

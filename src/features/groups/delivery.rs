@@ -1,61 +1,13 @@
-//! What fan-out writes: one page puts some jobs of a group into the inboxes of some of its
-//! members, and moves the group's progress, in one transaction.
-//!
-//! A page names the progress that it was made for and does nothing where the progress is another by
-//! then. So no matter who fans out, and how many at once on however many nodes, each member gets
-//! each job once and in order, and a page that was cut off leaves nothing behind.
+//! What is to be fanned out: which jobs of a group go into the inboxes of which of its members next.
+//! What becomes of a page is in `pages.rs`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::base::clock::UnixMs;
-use crate::base::error::Problem;
 use crate::base::ids::{GroupId, UserId};
-use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
-use crate::engine::heads::Batch;
-use crate::engine::lanes::{self, Answer, Core, MIN_LARGE, Names, Needs, RowSet, Rows, Table};
-use crate::features::inbox::{GroupRun, append_runs};
-
-static MAKE: Statement = Statement::new(
-    "insert into group_deliveries (group_id, delivered, up_to_job, up_to_ordinal, at)
-    select group_id, 0, 0, 0, at
-    from {rows} r
-    where true
-    on conflict (group_id) do nothing",
-    &[("group_id", Type::Int), ("at", Type::Int)],
-);
-
-static LOCK: Statement = Statement::each(
-    "select d.group_id, d.delivered, d.up_to_job, d.up_to_ordinal
-    from {rows} r
-    join group_deliveries d on d.group_id = r.group_id",
-    "select d.group_id, d.delivered, d.up_to_job, d.up_to_ordinal
-    from {rows} r
-    join group_deliveries d on d.group_id = r.group_id
-    order by d.group_id
-    for update of d",
-    &[("group_id", Type::Int)],
-);
-
-static SAVE: Statement = Statement::new(
-    "update group_deliveries
-    set delivered = r.delivered, up_to_job = r.up_to_job, up_to_ordinal = r.up_to_ordinal, at = r.at
-    from {rows} r
-    where group_deliveries.group_id = r.group_id",
-    &[("group_id", Type::Int), ("delivered", Type::Int), ("up_to_job", Type::Int), ("up_to_ordinal", Type::Int), ("at", Type::Int)],
-);
-
-static DELETE_JOBS: Statement = Statement::new(
-    "delete from delivery_jobs
-    where (group_id, job) in (
-        select t.group_id, t.job
-        from {rows} r
-        join delivery_jobs t on t.group_id = r.group_id and t.job <= r.delivered
-    )",
-    &[("group_id", Type::Int), ("delivered", Type::Int)],
-);
+use crate::db::{Column, Db, DbResult, Statement, Type};
+use crate::features::inbox::GroupRun;
 
 static PLAN: Statement = Statement::one(
     "select d.delivered, d.up_to_job, d.up_to_ordinal, g.jobs
@@ -113,8 +65,8 @@ static BEHIND: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 8] {
-    [&MAKE, &LOCK, &SAVE, &DELETE_JOBS, &PLAN, &JOBS, &MEMBERSHIPS, &BEHIND]
+pub fn statements() -> [&'static Statement; 4] {
+    [&PLAN, &JOBS, &MEMBERSHIPS, &BEHIND]
 }
 
 /// How many jobs one pass takes.
@@ -130,8 +82,8 @@ const MIN_MEMBERSHIPS: usize = MAX_JOBS + 1;
 // A member's jobs are bits of a number, and the jobs of all memberships but the last are written.
 const _: () = assert!(MAX_JOBS <= 64 && (MIN_MEMBERSHIPS - 1) * MAX_JOBS <= MAX_ROWS);
 
-/// How far a group's jobs are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How far a group's jobs are. It only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Progress {
     /// Every member has the jobs up to this one.
     pub delivered: i64,
@@ -146,6 +98,8 @@ pub struct Progress {
 pub struct DeliveryPage {
     /// Of which group.
     pub group: GroupId,
+    /// Whether the page before it is under way, which leads to `from`.
+    pub follows: bool,
     /// The progress that it was made for.
     pub from: Progress,
     /// The progress after it.
@@ -159,107 +113,6 @@ impl DeliveryPage {
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.members.iter().flat_map(|(_, runs)| runs.iter()).map(|run| run.rows().unsigned_abs()).sum()
-    }
-}
-
-/// What a page answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Moved {
-    /// Whether it was still to be done.
-    pub(super) moved: bool,
-}
-
-impl lanes::Command for DeliveryPage {
-    fn needs(&self, needs: &mut Needs) {
-        needs.of::<DeliveryRows>().insert(self.group);
-        self.members.iter().for_each(|(user, _)| needs.user(*user));
-    }
-
-    fn lane_key(&self) -> i64 {
-        self.group.get()
-    }
-
-    fn names(&self) -> Names {
-        Vec::new()
-    }
-
-    fn weight(&self) -> u32 {
-        // No more, so that it never counts as large: it is as quick as so many other changes.
-        u32::try_from(self.rows()).unwrap_or(u32::MAX).clamp(1, MIN_LARGE)
-    }
-
-    fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        let moved = rows.get::<DeliveryRows>().progress(self.group) == self.from;
-        if moved {
-            for (user, runs) in &self.members {
-                append_runs(rows, *user, runs, now);
-            }
-            rows.get_mut::<DeliveryRows>().set(self.group, self.to);
-        }
-        Ok(Answer::ok(Moved { moved }))
-    }
-}
-
-/// Progress of the groups of a batch; the last lock that a batch takes.
-#[derive(Debug, Default)]
-pub struct DeliveryRows(Table<GroupId, Progress>);
-
-/// Makes the rows of new groups.
-pub(super) async fn make(conn: &mut Conn, groups: &[GroupId], now: UnixMs) -> DbResult<()> {
-    conn.later(&MAKE, &[Column::Int(groups.iter().map(|group| group.get()).collect()), Column::Int(vec![now.0; groups.len()])]).await
-}
-
-impl DeliveryRows {
-    /// How far a group is.
-    #[must_use]
-    pub fn progress(&self, group: GroupId) -> Progress {
-        self.0.get(&group)
-    }
-
-    /// So far it is now.
-    pub fn set(&mut self, group: GroupId, progress: Progress) {
-        self.0.set(&group, progress);
-    }
-}
-
-impl RowSet for DeliveryRows {
-    type Needs = BTreeSet<GroupId>;
-
-    fn statements() -> Vec<&'static Statement> {
-        statements().into()
-    }
-
-    /// Locks the progress of these groups, too.
-    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, groups: &Self::Needs) -> DbResult<()> {
-        let rows: Vec<(i64, i64, i64, i64)> =
-            pipeline.fetch(&LOCK, [Column::Int(groups.iter().map(|group| group.get()).collect())]).await?;
-        let row = |(group, delivered, up_to_job, up_to_ordinal): (i64, i64, i64, i64)| {
-            Some((GroupId::try_from(group).ok()?, Progress { delivered, up_to_job, up_to_ordinal }))
-        };
-        self.0.insert_loaded(rows.into_iter().filter_map(row));
-        Ok(())
-    }
-
-    /// Writes what moved, and removes the jobs that are done.
-    async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {
-        let moved: Vec<_> = self.0.changed().collect();
-        if moved.is_empty() {
-            return Ok(());
-        }
-        let column = |value: fn(&Progress) -> i64| Column::Int(moved.iter().map(|(_, progress)| value(progress)).collect());
-        let groups = Column::Int(moved.iter().map(|(group, _)| group.get()).collect());
-        let delivered = column(|progress| progress.delivered);
-        conn.later(&DELETE_JOBS, &[groups.clone(), delivered.clone()]).await?;
-        let (job, ordinal) = (column(|progress| progress.up_to_job), column(|progress| progress.up_to_ordinal));
-        conn.later(&SAVE, &[groups, delivered, job, ordinal, Column::Int(vec![batch.now.0; moved.len()])]).await
-    }
-
-    fn settle(&mut self) {
-        self.0.settle();
-    }
-
-    fn undo(&mut self) {
-        self.0.undo();
     }
 }
 
@@ -294,7 +147,7 @@ pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) 
         // the page is not taken.
         None => Progress { delivered: up_to_job, up_to_job, up_to_ordinal: 0 },
     };
-    Ok(Some(DeliveryPage { group, from, to, members: of_members(group, &jobs, &memberships) }))
+    Ok(Some(DeliveryPage { group, follows: after.is_some(), from, to, members: of_members(group, &jobs, &memberships) }))
 }
 
 /// How many memberships are read for a page of so many jobs.
@@ -403,6 +256,7 @@ mod tests {
         assert!(Arc::ptr_eq(&got[0].1, &got[3].1), "made once");
         let page = DeliveryPage {
             group: group(),
+            follows: false,
             from: Progress::default(),
             to: Progress::default(),
             members: of_members(group(), &jobs, &members),

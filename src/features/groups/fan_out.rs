@@ -8,34 +8,28 @@
 //! Groups are served first come, first served. After [`PAGES_PER_TURN`] pages a group goes back to
 //! the end of the queue, so that a large one does not keep small ones waiting.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::delivery::{self, Moved};
+use super::delivery;
+use super::fan_out_queue::{FanOut, Turn};
+use super::pages::Step;
+use super::under_way::UnderWay;
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::Error;
 use crate::base::ids::GroupId;
 use crate::db::{Db, in_time};
 use crate::engine::guard::{Guard, Trust};
-use crate::engine::lanes::{self, AfterCommit, Lanes, Queued, Rows};
+use crate::engine::lanes::Lanes;
 use crate::failpoint;
-use crate::features::groups::rows::GroupRows;
 
 /// How many groups a node fans out at once.
 const WORKERS: usize = 2;
 
 /// How many pages a worker takes for a group before it is the next group's turn.
 const PAGES_PER_TURN: u32 = 12;
-
-/// How many pages of a group are under way at once: the next ones are read while the first commits.
-const PAGES_AHEAD: usize = 3;
-
-/// How many groups may wait for a worker. Beyond it they are found by their jobs.
-const MAX_WAITING: usize = 100_000;
 
 /// How often a node looks for groups that nobody fans out, how many it takes at once, and for how
 /// long a group must have stood still.
@@ -45,117 +39,6 @@ const STILL_MS: i64 = 2000;
 
 /// How long a worker waits after a failure before it takes another group.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// A group that is to be fanned out.
-#[derive(Debug)]
-struct QueuedGroup {
-    /// Since when the oldest of what is left waits; never later than it does.
-    since: UnixMs,
-    /// Since when something waits that came after that.
-    newer: Option<UnixMs>,
-    /// Whether a worker has it in hand …
-    busy: bool,
-    /// … and something came meanwhile, which the worker may not have seen.
-    again: bool,
-}
-
-impl QueuedGroup {
-    fn new(since: UnixMs) -> Self {
-        Self { since, newer: None, busy: false, again: false }
-    }
-}
-
-/// What became of a group's turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    /// Nothing is left, or another node goes on.
-    Over,
-    /// There is more to do.
-    More,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    /// Those that no worker has in hand, in the order in which they are served.
-    order: VecDeque<GroupId>,
-    groups: HashMap<GroupId, QueuedGroup>,
-}
-
-/// The groups that are to be fanned out.
-#[derive(Debug, Default)]
-pub struct FanOut {
-    queue: Mutex<Queue>,
-    more: Notify,
-}
-
-impl AfterCommit for FanOut {
-    fn committed(&self, rows: &Rows, now: UnixMs) {
-        rows.get::<GroupRows>().with_jobs().for_each(|group| self.nudge(group, now));
-    }
-}
-
-impl FanOut {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Every change is made in one step, so a poisoned lock guards whole data.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A group has something to be put into inboxes, since this time.
-    pub fn nudge(&self, group: GroupId, since: UnixMs) {
-        let mut queue = self.queue();
-        if let Some(queued) = queue.groups.get_mut(&group) {
-            queued.newer = queued.newer.or(Some(since));
-            queued.again |= queued.busy;
-        } else if queue.order.len() < MAX_WAITING {
-            queue.groups.insert(group, QueuedGroup::new(since));
-            queue.order.push_back(group);
-            self.more.notify_one();
-        }
-    }
-
-    fn take(&self) -> Option<GroupId> {
-        let mut queue = self.queue();
-        let group = queue.order.pop_front()?;
-        if let Some(queued) = queue.groups.get_mut(&group) {
-            queued.busy = true;
-        }
-        Some(group)
-    }
-
-    /// A pass is done: what is left came later.
-    fn end_round(&self, group: GroupId) {
-        if let Some(queued) = self.queue().groups.get_mut(&group) {
-            queued.since = queued.newer.take().unwrap_or(queued.since);
-        }
-    }
-
-    /// Ends a group's turn. Where there is more to do, it goes to the end of the queue.
-    fn end_turn(&self, group: GroupId, turn: Turn) {
-        let mut queue = self.queue();
-        if let Some(queued) = queue.groups.remove(&group)
-            && (queued.again || turn == Turn::More)
-        {
-            queue.groups.insert(group, QueuedGroup { busy: false, again: false, ..queued });
-            queue.order.push_back(group);
-        }
-        if !queue.order.is_empty() {
-            self.more.notify_one();
-        }
-    }
-
-    /// How many groups wait for a worker.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.queue().order.len()
-    }
-
-    /// For how long the oldest group has waited, or been worked on; 0 where there is none.
-    #[must_use]
-    pub fn oldest_ms(&self, now: UnixMs) -> i64 {
-        let oldest = self.queue().groups.values().map(|queued| queued.since.0).min();
-        oldest.map_or(0, |since| (now.0 - since).max(0))
-    }
-}
 
 /// What delivers.
 #[derive(Debug)]
@@ -221,100 +104,21 @@ async fn work(state: Arc<FanOutContext>, stop: CancellationToken) {
     }
 }
 
-/// A page that is under way.
-struct SentPage {
-    queued: Queued,
-    rows: u64,
-    ends_pass: bool,
-}
-
 /// Some pages, until nothing is left, or somebody else has taken a page, who then goes on.
 async fn deliver(state: &FanOutContext, group: GroupId, stop: &CancellationToken) -> Result<Turn, Error> {
-    let (mut sent, mut after) = (VecDeque::new(), None);
+    let (mut under_way, mut after) = (UnderWay::new(&state.lanes, &state.fan_out, group), None);
     for _ in 0..PAGES_PER_TURN {
         if stop.is_cancelled() {
             break;
         }
         failpoint("fan_out::before_step");
         let Some(page) = in_time(delivery::next_page(&state.db, group, after)).await? else {
-            settle(state, group, sent).await?;
-            return Ok(Turn::Over);
+            return Ok(if under_way.end().await? == Step::Early { Turn::More } else { Turn::Over });
         };
         after = Some(page.to);
-        let rows = page.rows();
-        let ends_pass = page.to.delivered > page.from.delivered;
-        let queued = state.lanes.queue(lanes::Job { command: Arc::new(page), key: None }).await?;
-        sent.push_back(SentPage { queued, rows, ends_pass });
-        if sent.len() >= PAGES_AHEAD
-            && let Some(first) = sent.pop_front()
-            && !take(state, group, first).await?
-        {
-            return settle(state, group, sent).await;
+        if !under_way.send(page).await? {
+            break;
         }
     }
-    settle(state, group, sent).await
-}
-
-/// Waits for pages that are under way. The last one tells who goes on: where it was not taken,
-/// somebody else.
-async fn settle(state: &FanOutContext, group: GroupId, sent: VecDeque<SentPage>) -> Result<Turn, Error> {
-    let mut turn = Turn::More;
-    for page in sent {
-        turn = if take(state, group, page).await? { Turn::More } else { Turn::Over };
-    }
-    Ok(turn)
-}
-
-/// Waits for a page; whether it was still to be done.
-async fn take(state: &FanOutContext, group: GroupId, page: SentPage) -> Result<bool, Error> {
-    let Moved { moved } = page.queued.answer().await?.value()?;
-    if moved {
-        if page.ends_pass {
-            state.fan_out.end_round(group);
-        }
-        metrics::counter!("headmark_fan_out_rows_total").increment(page.rows);
-        failpoint("fan_out::after_step");
-    }
-    Ok(moved)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn group(id: i64) -> GroupId {
-        GroupId::try_from(id).unwrap()
-    }
-
-    #[test]
-    fn groups_are_served_in_the_order_in_which_they_came() {
-        let fan_out = FanOut::default();
-        for (at, id) in [9, 3, 7, 3].into_iter().enumerate() {
-            fan_out.nudge(group(id), UnixMs(i64::try_from(at).unwrap()));
-        }
-        assert_eq!((fan_out.waiting(), fan_out.oldest_ms(UnixMs(100))), (3, 100));
-        assert_eq!(fan_out.take(), Some(group(9)));
-        fan_out.end_turn(group(9), Turn::More);
-        assert_eq!(fan_out.oldest_ms(UnixMs(100)), 100, "it keeps its age, not its place");
-        assert_eq!([fan_out.take(), fan_out.take(), fan_out.take()], [Some(group(3)), Some(group(7)), Some(group(9))]);
-        assert_eq!(fan_out.take(), None, "one worker at a time for each group");
-        [3, 7, 9].into_iter().for_each(|id| fan_out.end_turn(group(id), Turn::Over));
-        assert_eq!((fan_out.take(), fan_out.oldest_ms(UnixMs(100))), (None, 0));
-    }
-
-    #[test]
-    fn what_comes_during_a_turn_is_not_lost() {
-        let fan_out = FanOut::default();
-        fan_out.nudge(group(1), UnixMs(10));
-        assert_eq!(fan_out.take(), Some(group(1)));
-        fan_out.nudge(group(1), UnixMs(20));
-        fan_out.nudge(group(1), UnixMs(30));
-        assert_eq!((fan_out.take(), fan_out.oldest_ms(UnixMs(100))), (None, 90));
-        fan_out.end_round(group(1));
-        fan_out.end_turn(group(1), Turn::Over);
-        assert_eq!(fan_out.oldest_ms(UnixMs(100)), 80, "that of what is left");
-        assert_eq!(fan_out.take(), Some(group(1)));
-        fan_out.end_turn(group(1), Turn::Over);
-        assert_eq!(fan_out.take(), None);
-    }
+    Ok(if under_way.end().await? == Step::Late { Turn::Over } else { Turn::More })
 }

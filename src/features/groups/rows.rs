@@ -9,7 +9,7 @@ use futures_util::future::{try_join3, try_join5};
 use super::import::store as logs;
 use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
 use super::part::group_part;
-use super::{Group, GroupMark, Membership, Mentions, Message, delivery, message_changes, store};
+use super::{Group, GroupMark, Membership, Mentions, Message, message_changes, pages, store};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -303,7 +303,7 @@ impl RowSet for GroupRows {
             let new = self.groups.rows.iter().filter(|(_, (loaded, now))| loaded.is_none() && now.is_some());
             let new: Vec<_> = new.map(|(group, _)| *group).collect();
             if !new.is_empty() {
-                delivery::make(conn, &new, batch.now).await?;
+                pages::make(conn, &new, batch.now).await?;
             }
         }
         self.save_members(conn).await?;

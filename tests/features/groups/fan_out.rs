@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::both_tiers;
 use crate::features::groups::{make, read, send};
-use crate::support::{Client, World, eventually, eventually_within};
+use crate::support::{Client, Hand, Tier, World, eventually, eventually_within};
 
 pub(crate) async fn make_writing(client: &Client, group: i64, members: &[i64]) {
     client.put(&format!("/v1/groups/{group}"), &json!({"delivery": "write"})).await.ok();
@@ -230,6 +230,33 @@ both_tiers! {
         eventually("nothing is left to do", async || client.metric("headmark_fan_out_oldest_seconds").await == 0.0).await;
         node.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_of_a_page_beside_another() {
+    dies(&World::new(Tier::Server).await, "pages::beside=1*off->return").await;
+}
+
+/// A page that is under way beside another waits, with its rows written, when the group is deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_is_overtaken_writes_nothing() {
+    let world = World::new(Tier::Server).await;
+    let mut node = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", "pages::beside=1*sleep(2000)")]).await;
+    let client = &node.client;
+    let members: Vec<i64> = (1..=5000).collect();
+    make_writing(client, 9, &members).await;
+    send(client, 9, 1, "a").await.ok();
+    // The first page has a thousand members less one.
+    eventually("the first page is done", async || got(client, 999).await == [1]).await;
+    let mut hand = Hand::on(&world).await;
+    hand.run("update group_deliveries set up_to_ordinal = 9223372036854775807 where group_id = 9").await;
+    eventually("the page is undone", async || client.metric("headmark_lane_stale_batches_total").await == 1.0).await;
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    for user in [1000, 1998, 1999, 5000] {
+        assert!(got(client, user).await.is_empty(), "user {user} has a row");
+    }
+    assert_eq!(hand.text("select count(*) || ' ' || max(up_to_ordinal) from group_deliveries").await, "1 9223372036854775807");
+    node.kill().await;
 }
 
 /// The node dies while it puts three messages into the inboxes of 5,000 members, five steps each

@@ -29,6 +29,8 @@ pub struct Core {
     heads: Table<StreamKey, Stream>,
     /// Users whose rows are taken as they are known, without a lock.
     unlocked: Vec<UserId>,
+    /// Whether rows are as commands say, without a look.
+    assumes: bool,
     /// Users who have no row yet, and get one with this batch.
     new: BTreeSet<UserId>,
     /// Users who were erased, as far as their rows do not say so: those that have none any more, and
@@ -77,6 +79,16 @@ impl FoundHeads {
 }
 
 impl Core {
+    pub(in crate::engine::lanes) fn assume(&mut self, assumes: bool) {
+        self.assumes = assumes;
+    }
+
+    /// Whether a set takes rows as commands say that they are ([`Needs::assume`]); else it locks and reads them.
+    #[must_use]
+    pub fn assumes(&self) -> bool {
+        self.assumes
+    }
+
     /// Locks the users, and loads their marks.
     pub(super) async fn load_users(&mut self, pipeline: &Pipeline, needs: &Needs) -> DbResult<()> {
         let (users, marks) = (needs.users(), needs.marks.iter().cloned().collect::<Vec<_>>());
