@@ -15,6 +15,14 @@ pub const DOTS: [&str; 2] = ["mall", "shop"];
 pub const STEADY_GROUPS: [i64; 2] = [1, 2];
 /// Groups whose members come and go, of both deliveries.
 pub const BUSY_GROUPS: [i64; 2] = [3, 4];
+/// A group that delivers by writing to so many that one page does not take them. They never act.
+pub const LARGE_GROUP: i64 = 5;
+const LISTENERS: i64 = 2500;
+
+/// Who only receives, beside the users.
+pub fn listeners() -> impl DoubleEndedIterator<Item = i64> {
+    100_001..=100_000 + LISTENERS
+}
 
 pub fn users() -> impl Iterator<Item = i64> {
     1..=USERS

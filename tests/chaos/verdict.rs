@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Run;
 use super::fleet::Fleet;
-use super::ledger::{self, BADGES, STEADY_GROUPS};
+use super::ledger::{self, BADGES, LARGE_GROUP, STEADY_GROUPS};
 use super::watchers::FRESHNESS;
 use crate::support::{self, Client, Tier};
 
@@ -38,7 +38,7 @@ pub async fn pronounce(fleet: &Fleet, run: &Run) {
     // What users share may take this long to show on the other nodes.
     tokio::time::sleep(FRESHNESS).await;
     agree(run, &clients).await;
-    let rows = inboxes(run, &clients[0]).await;
+    let rows = inboxes(run, &clients[0]).await + listeners(run, &clients[0]).await;
     run.findings.say(&format!("{rows} inbox rows compared"));
     recount(fleet, run).await;
 }
@@ -47,10 +47,11 @@ pub async fn pronounce(fleet: &Fleet, run: &Run) {
 async fn wait_for_rest(run: &Run, clients: &[Client]) {
     let give_up = tokio::time::Instant::now() + REST;
     loop {
-        let head = run.ledger.note(|noted| noted.messages.keys().filter(|(group, _)| *group == STEADY_GROUPS[1]).count());
         let inbox = all_rows(&clients[0], 1).await;
         let delivered = inbox.iter().filter(|row| is_of(row, STEADY_GROUPS[1])).count();
-        if delivered >= head || tokio::time::Instant::now() > give_up {
+        let last = all_rows(&clients[0], ledger::listeners().next_back().unwrap_or_default()).await.len();
+        let is_over = delivered >= sent_to(run, STEADY_GROUPS[1]).len() && last >= sent_to(run, LARGE_GROUP).len();
+        if is_over || tokio::time::Instant::now() > give_up {
             return;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -151,17 +152,16 @@ async fn all_rows(client: &Client, user: i64) -> Vec<Value> {
 /// message.
 async fn inboxes(run: &Run, client: &Client) -> usize {
     let group = STEADY_GROUPS[1];
+    let expected = sent_to(run, group);
     let mut compared = 0;
     for user in ledger::users() {
         let rows = all_rows(client, user).await;
         compared += rows.len();
         let seqs = rows.iter().map(|row| row["seq"].as_i64().unwrap());
         run.findings.check(seqs.eq(1..=i64::try_from(rows.len()).unwrap()), || format!("the inbox of {user} has gaps"));
-        let (expected, directs) = run.ledger.note(|noted| {
-            let sent = noted.messages.iter().filter(|((of, _), _)| *of == group);
-            let sent: BTreeSet<i64> = sent.map(|((_, seq), _)| *seq).collect();
+        let directs = run.ledger.note(|noted| {
             let directs = noted.directs.iter().filter(|((receiver, _), _)| *receiver == user);
-            (sent, directs.map(|((_, seq), sent)| (*seq, sent.content.clone())).collect::<Vec<_>>())
+            directs.map(|((_, seq), sent)| (*seq, sent.content.clone())).collect::<Vec<_>>()
         });
         let delivered: Vec<i64> = rows.iter().filter(|row| is_of(row, group)).map(|row| row["group_seq"].as_i64().unwrap()).collect();
         let distinct: BTreeSet<i64> = delivered.iter().copied().collect();
@@ -175,6 +175,26 @@ async fn inboxes(run: &Run, client: &Client) -> usize {
         }
     }
     compared
+}
+
+/// Those who only receive have every message to the large group, once and in order, and nothing else.
+async fn listeners(run: &Run, client: &Client) -> usize {
+    let expected: Vec<i64> = sent_to(run, LARGE_GROUP).into_iter().collect();
+    let mut compared = 0;
+    for user in ledger::listeners().step_by(50).chain(ledger::listeners().next_back()) {
+        let rows = all_rows(client, user).await;
+        compared += rows.len();
+        let of = |name: &str| rows.iter().map(|row| row[name].as_i64().unwrap_or_default()).collect::<Vec<_>>();
+        let (seqs, got) = (of("seq"), of("group_seq"));
+        let is_dense = seqs.iter().copied().eq(1..=i64::try_from(rows.len()).unwrap());
+        run.findings.check(is_dense && got == expected, || format!("the inbox of {user} has {got:?} of {expected:?}, at {seqs:?}"));
+    }
+    compared
+}
+
+/// The messages that were acknowledged of a group.
+fn sent_to(run: &Run, group: i64) -> BTreeSet<i64> {
+    run.ledger.note(|noted| noted.messages.keys().filter(|(of, _)| *of == group).map(|(_, seq)| *seq).collect())
 }
 
 /// `headmark recount --dry-run`, which on SQLite needs the file for itself or reads beside the

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Run;
-use super::ledger::{self, BADGES, BUSY_GROUPS, CHANNELS, DOTS, STEADY_GROUPS, Sent};
+use super::ledger::{self, BADGES, BUSY_GROUPS, CHANNELS, DOTS, LARGE_GROUP, STEADY_GROUPS, Sent};
 use crate::support::{Client, Dice, Reply};
 
 /// How long a writer insists on an answer before that is a finding.
@@ -19,11 +19,15 @@ const REQUEST: Duration = Duration::from_secs(20);
 /// Makes the groups, and lets every user be seen, so that broadcasts count for them.
 pub async fn prepare(run: &Run) {
     let writer = Writer::new(run, 0, 0);
-    for (group, delivery) in STEADY_GROUPS.into_iter().chain(BUSY_GROUPS).zip(["read", "write", "read", "write"]) {
+    let groups = STEADY_GROUPS.into_iter().chain(BUSY_GROUPS).chain([LARGE_GROUP]);
+    for (group, delivery) in groups.zip(["read", "write", "read", "write", "write"]) {
         writer.insist(&mut Dice::new(1), Method::PUT, &format!("/v1/groups/{group}"), &json!({"delivery": delivery})).await;
-        let members: Vec<String> = ledger::users().map(|user| user.to_string()).collect();
-        let body = json!({"user_ids": members});
-        writer.insist(&mut Dice::new(1), Method::POST, &format!("/v1/groups/{group}/members"), &body).await;
+        let listeners = ledger::listeners().filter(|_| group == LARGE_GROUP);
+        let members: Vec<String> = ledger::users().chain(listeners).map(|user| user.to_string()).collect();
+        for members in members.chunks(1000) {
+            let body = json!({"user_ids": members});
+            writer.insist(&mut Dice::new(1), Method::POST, &format!("/v1/groups/{group}/members"), &body).await;
+        }
     }
     for user in ledger::users() {
         run.nodes.any(&mut Dice::new(1)).await.get(&format!("/v1/users/{user}/badges")).await;
@@ -157,7 +161,8 @@ impl Writer {
 
     async fn say(&self, dice: &mut Dice, me: i64) {
         let is_steady = dice.roll(3) > 0;
-        let group = dice.pick(if is_steady { &STEADY_GROUPS } else { &BUSY_GROUPS });
+        let is_large = is_steady && dice.roll(6) == 0;
+        let group = if is_large { LARGE_GROUP } else { dice.pick(if is_steady { &STEADY_GROUPS } else { &BUSY_GROUPS }) };
         let content = self.run.ledger.key();
         let body = json!({"sender_id": me.to_string(), "client_id": content, "content": content});
         let answer = self.insist(dice, Method::POST, &format!("/v1/groups/{group}/messages"), &body).await;

@@ -51,8 +51,8 @@ impl Lane {
         let mut result = self.attempt_with(jobs, &needs, way).await;
         if let Err(Failure::Stale) = result {
             metrics::counter!("headmark_lane_stale_batches_total").increment(1);
-            self.known.forget(needs.users.iter().copied());
             if knows {
+                self.known.forget(needs.users.iter().copied());
                 self.trust.failed();
             }
             result = self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }).await;

@@ -23,9 +23,9 @@ pub struct Needs {
     named: BTreeSet<UserId>,
     /// Users who may be enrolled.
     enrolling: BTreeSet<UserId>,
-    /// What is needed of the features' sets.
     /// Whether a command takes rows as it says, without a look.
     pub(super) assumes: bool,
+    /// What is needed of the features' sets.
     sets: Vec<Box<dyn AnyNeeds>>,
 }
 

@@ -31,6 +31,10 @@ const KEY_WAIT: Duration = Duration::from_secs(5);
 /// many items, or a page of fan-out.
 pub const MIN_LARGE: u32 = 1000;
 
+/// How many keys are tried for one of another lane: where they are hashed, half of them have one with two
+/// lanes.
+const KEYS_TRIED: i64 = 64;
+
 /// The way into a lane.
 #[derive(Debug)]
 struct Entrance {
@@ -161,10 +165,11 @@ impl Lanes {
         Ok(Queued { answer, give_up })
     }
 
-    /// How many there are.
+    /// A key whose commands go through another lane than those of this one, if there is one.
     #[must_use]
-    pub fn count(&self) -> usize {
-        self.lanes.len()
+    pub fn key_of_another(&self, key: i64) -> Option<i64> {
+        let lane = |key| self.owners.lane(key, self.lanes.len());
+        (1..=KEYS_TRIED).map(|step| key.wrapping_add(step)).find(|other| lane(*other) != lane(key))
     }
 
     /// How much waits in the queues and in the lanes: the weights of all jobs that are not answered

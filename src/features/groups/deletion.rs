@@ -7,7 +7,6 @@
 //! The messages go first, then the memberships end, which raises the revision of each member. So a
 //! client that polls its inbox sees the tombstones.
 
-use super::delivery::Progress as Delivered;
 use super::members::{end_membership, tell};
 use super::pages::DeliveryRows;
 use super::refused::unknown;
@@ -120,9 +119,8 @@ impl lanes::Command for DeleteGroup {
         rows.set_head(&key, stream);
         rows.get_mut::<GroupRows>().set_group(self.group, Group { deleted: true, ..group });
         rows.get_mut::<GroupRows>().set_deleted_by(self.group, self.operation.clone());
-        // No page has this progress, so one that was planned before is not taken any more.
         let at = rows.get::<DeliveryRows>().progress(self.group);
-        rows.get_mut::<DeliveryRows>().set(self.group, Delivered { up_to_job: at.delivered, up_to_ordinal: i64::MAX, ..at });
+        rows.get_mut::<DeliveryRows>().set(self.group, at.of_deleted());
         let (id, caller) = (self.operation.clone(), self.caller.clone());
         begin(rows, NewRemoval { id, kind: RemovalKind::Group, subject: self.group.get(), caller });
         Ok(Answer::accepted(AcceptedOut::new(self.operation.clone())))

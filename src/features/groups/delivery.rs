@@ -93,6 +93,14 @@ pub struct Progress {
     pub up_to_ordinal: i64,
 }
 
+impl Progress {
+    /// That of a group that is deleted: no page has it, so one that was planned before is not taken any more.
+    #[must_use]
+    pub fn of_deleted(self) -> Self {
+        Self { up_to_job: i64::MAX, up_to_ordinal: i64::MAX, ..self }
+    }
+}
+
 /// One page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryPage {

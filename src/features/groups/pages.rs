@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -82,13 +83,15 @@ pub fn statements() -> [&'static Statement; 4] {
     [&MAKE, &LOCK, &SAVE, &DELETE_JOBS]
 }
 
-/// How long a page waits for the one before it. After that it asks the database, which undoes it if the
-/// other one is still not done.
-const MAX_WAIT: Duration = Duration::from_millis(250);
+/// How long the pages of a batch wait for those before them, in all. After that the database is asked,
+/// which undoes the batch if one of those is still not done. Less than a lane waits for a lock, as others may
+/// wait for the rows of the batch meanwhile.
+const MAX_WAIT: Duration = Duration::from_millis(100);
 
 /// How far a page is in its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// No row is locked; also where it is tried again.
     Waiting,
     /// Its rows are locked.
     Begun,
@@ -120,6 +123,7 @@ pub(super) struct PageInLane {
 
 impl lanes::Command for PageInLane {
     fn needs(&self, needs: &mut Needs) {
+        self.stage.send_replace(Stage::Waiting);
         let page = &self.page;
         let known = page.follows.then(|| Known { progress: page.from, before: self.before.clone() });
         if known.is_some() {
@@ -145,10 +149,11 @@ impl lanes::Command for PageInLane {
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         self.stage.send_replace(Stage::Begun);
         let page = &self.page;
-        let step = match rows.get::<DeliveryRows>().progress(page.group).cmp(&page.from) {
-            Ordering::Less => Step::Early,
-            Ordering::Equal => Step::Done,
-            Ordering::Greater => Step::Late,
+        let step = match rows.get::<DeliveryRows>().progress.look(&page.group).map(|progress| progress.cmp(&page.from)) {
+            Some(Ordering::Less) => Step::Early,
+            Some(Ordering::Equal) => Step::Done,
+            // None: the group is deleted, and all that was of it.
+            Some(Ordering::Greater) | None => Step::Late,
         };
         if step == Step::Done {
             for (user, runs) in &page.members {
@@ -203,11 +208,12 @@ impl DeliveryRows {
         }
         conn.send().await?;
         failpoint("pages::beside");
-        for before in &self.before {
+        let over = self.before.iter().map(|before| {
             let mut before = before.clone();
-            // An error tells that it has failed.
-            _ = tokio::time::timeout(MAX_WAIT, before.wait_for(|stage| *stage == Stage::Committed)).await;
-        }
+            // An error tells that it has failed. One that is tried again may need rows of this batch.
+            async move { before.wait_for(|stage| *stage != Stage::Begun).await.is_ok() }
+        });
+        _ = tokio::time::timeout(MAX_WAIT, join_all(over)).await;
         Ok(())
     }
 }
@@ -288,19 +294,25 @@ mod tests {
         let group = GroupId::try_from(9).unwrap();
         let mut rows = Rows::new(&[NewRowSet::of::<DeliveryRows>()]);
         let (begin, middle, end) = (progress(3, 3, 0), progress(3, 5, 1000), progress(5, 5, 0));
-        rows.get_mut::<DeliveryRows>().set(group, begin);
-        let mut step = |from, to| {
+        let step = |rows: &mut Rows, from, to| {
             let page = DeliveryPage { group, follows: false, from, to, members: Vec::new() };
             let (stage, seen) = watch::channel(Stage::Waiting);
             let page = PageInLane { page, lane_key: 9, stage, before: None };
-            let step = page.apply(&mut rows, UnixMs(1)).unwrap().value::<Step>().unwrap();
+            let step = page.apply(rows, UnixMs(1)).unwrap().value::<Step>().unwrap();
             assert_eq!(*seen.borrow(), Stage::Begun);
             page.committed();
             assert_eq!(*seen.borrow(), Stage::Committed);
+            page.needs(&mut Needs::default());
+            assert_eq!(*seen.borrow(), Stage::Waiting);
             step
         };
-        assert_eq!(step(middle, end), Step::Early);
-        assert_eq!([step(begin, middle), step(begin, middle)], [Step::Done, Step::Late]);
-        assert_eq!([step(middle, end), step(middle, end)], [Step::Done, Step::Late]);
+        assert_eq!(step(&mut rows, progress(0, 0, 0), begin), Step::Late, "of a group that is gone");
+        rows.get_mut::<DeliveryRows>().set(group, begin);
+        assert_eq!(step(&mut rows, middle, end), Step::Early);
+        assert_eq!([step(&mut rows, begin, middle), step(&mut rows, begin, middle)], [Step::Done, Step::Late]);
+        let mut deleted = Rows::new(&[NewRowSet::of::<DeliveryRows>()]);
+        deleted.get_mut::<DeliveryRows>().set(group, middle.of_deleted());
+        assert_eq!(step(&mut deleted, middle, end), Step::Late);
+        assert_eq!([step(&mut rows, middle, end), step(&mut rows, middle, end)], [Step::Done, Step::Late]);
     }
 }
