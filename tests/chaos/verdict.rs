@@ -177,7 +177,7 @@ async fn inboxes(run: &Run, client: &Client) -> usize {
     compared
 }
 
-/// Those who only receive have every message to the large group, once and in order, and nothing else.
+/// Each listener has every message to the large group, once and in order, and nothing else.
 async fn listeners(run: &Run, client: &Client) -> usize {
     let expected: Vec<i64> = sent_to(run, LARGE_GROUP).into_iter().collect();
     let mut compared = 0;

@@ -117,7 +117,7 @@ impl FanOut {
         self.queue().order.len()
     }
 
-    /// For how long the oldest group has waited, or been worked on; 0 where there is none.
+    /// How long ago the oldest group came, waiting or in hand; 0 if there is none.
     #[must_use]
     pub fn oldest_ms(&self, now: UnixMs) -> i64 {
         let oldest = self.queue().groups.values().map(|queued| queued.since.0).min();
