@@ -1,5 +1,7 @@
 //! Groups: polls of users who are in many, and messages sent into them.
 
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
 use crate::Result;
@@ -110,9 +112,10 @@ pub(super) fn send(group: u64, sender: u64, client_id: &str) -> Vec<u8> {
 async fn sends(stage: &Stage, report: &mut Report) -> Result<()> {
     let brief = stage.scale.brief;
     let count = usize::try_from(brief.each.as_secs())? * MAX_SENDS_PER_SECOND * (brief.count + 1);
+    let mut rng = StdRng::seed_from_u64(21);
     let requests = (0..u64::try_from(count)?).map(|number| {
-        let (group, sender) = (FIRST + number % GROUPS, FIRST + number / GROUPS % (MEMBERS + 1));
-        send(group, sender, &format!("m{number}"))
+        // Drawn, as in the plain design: in turn, most of those under way at a time would be one user's.
+        send(FIRST + number % GROUPS, rng.random_range(FIRST..=SENDER), &format!("m{number}"))
     });
     let requests = Requests::new(stage.folder(), "sends", Order::Each, requests.collect())?;
     let mut conn = stage.postgres.connect("plain").await?;
@@ -121,7 +124,7 @@ async fn sends(stage: &Stage, report: &mut Report) -> Result<()> {
     }
     let script = stage.script_for(report, brief, "The plain message", "send.sql", SEND_SQL, &[])?;
     report.explain(&format!(
-        "**Messages into groups** go to {GROUPS} groups with {} members each, in turn; an answer means that the message is on disk, and read by its sender. The plain design is one \
+        "**Messages into groups** go to {GROUPS} groups with {} members each, in turn, each from one of these; an answer means that the message is on disk, and read by its sender. The plain design is one \
          transaction: it raises the head in the group's row, adds the message under a unique id of the sender's, and moves the sender's mark.",
         MEMBERS + 1,
     ));

@@ -140,3 +140,62 @@ async fn nodes_that_write_for_the_same_users_lose_nothing() {
     assert!(stale > 0.0, "no row was changed behind a node's back");
     Node::stop_all(nodes.into()).await;
 }
+
+/// Lanes of one node that write for the same users wait for each other ahead of their transactions, so that
+/// none of them writes in vain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_of_a_node_do_not_write_the_same_user_at_once() {
+    const USERS: i64 = 40;
+    const CALLERS: i64 = 8;
+    const ROUNDS: i64 = 15;
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "2", "--scrub-users", "0"]).await;
+    let increment = async |first: i64| {
+        // The first user decides the lane.
+        let items: Vec<_> = (0..USERS).map(|n| json!({"user_id": (1 + (first + n) % USERS).to_string(), "badge": "mention"})).collect();
+        node.client.post("/v1/badges/increment", &json!({"items": items})).await.ok();
+    };
+    increment(0).await;
+    let caller = async |of: i64| {
+        for round in 0..ROUNDS {
+            increment(of + round).await;
+        }
+    };
+    join_all((0..CALLERS).map(caller)).await;
+    let mut truth = Truth::of(&world).await;
+    for user in 1..=USERS {
+        assert_eq!(truth.summary(user).await.head("mention"), 1 + CALLERS * ROUNDS);
+    }
+    assert_eq!(node.client.metric("headmark_lane_stale_batches_total").await, 0.0);
+    node.stop().await;
+}
+
+/// A lane that cannot have the users of its batch to itself in time does it without copies.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lane_goes_on_though_another_one_keeps_its_users() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "2", "--scrub-users", "0", "--lock-timeout-ms", "200"]).await;
+    let batch = |users: [i64; 2]| json!({"items": users.map(|user| json!({"user_id": user.to_string(), "badge": "mention"}))});
+    for user in 1..=3 {
+        node.client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await.ok();
+    }
+    let mut hand = Hand::on(&world).await;
+    hand.block().await;
+    let (blocked, other) = (batch([1, 2]), batch([2, 3]));
+    let blocked = node.client.post("/v1/badges/increment", &blocked);
+    let other = async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        node.client.post("/v1/badges/increment", &other).await.ok()
+    };
+    let free = async {
+        tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+        hand.release().await;
+    };
+    let (blocked, _, ()) = tokio::join!(blocked, other, free);
+    blocked.ok();
+    let mut truth = Truth::of(&world).await;
+    for (user, head) in [(1, 2), (2, 3), (3, 2)] {
+        assert_eq!(truth.summary(user).await.head("mention"), head, "user {user}");
+    }
+    node.stop().await;
+}

@@ -11,8 +11,9 @@ use super::apply::apply;
 use super::commit::MAX_WRITE_AGE;
 use super::failure::{Failure, Outcome, Way};
 use super::finish::Committed;
-use super::known_users::{KnownRows, Split};
+use super::known_users::{KnownRows, KnownUsers};
 use super::lane::Lane;
+use super::local_locks::LocalLock;
 use super::row::{RAISE, hold};
 use super::written_entries::WrittenEntries;
 use super::{Job, Needs, Rows};
@@ -35,6 +36,8 @@ struct Prepared {
     /// Users' rows once it is committed.
     users: KnownRows,
     rows: Rows,
+    /// Keeps the other lanes of this node from these users.
+    lock: Option<LocalLock>,
     /// Until when other nodes may show what was there before, if any may.
     shown_until: Option<Instant>,
 }
@@ -96,8 +99,10 @@ impl Lane {
         };
         jobs.iter().for_each(|job| job.command.committed());
         failpoint("lane::after_commit");
-        self.known.learn(prepared.users, needs.users_alone());
-        let Prepared { outcomes, changes, facts, rows, .. } = prepared;
+        let Prepared { outcomes, changes, facts, users, rows, lock, .. } = prepared;
+        self.known.learn(users, needs.users_alone());
+        // Whoever waits for these users finds the copies.
+        drop(lock);
         Ok((outcomes, Committed { written, writer, changes, facts, rows, reached, began }))
     }
 
@@ -117,15 +122,24 @@ impl Lane {
         let number = self.number(batch);
         let begun = async { if way.bypasses { Ok(None) } else { written.begin_write(&engines.cache, writer).await } };
         let outdated = self.plans_are_old();
-        let known = if way.knows { Some(self.known.split(needs.users.iter().copied())) } else { None };
+        let (known, locks, lock_wait) = (self.known.clone(), self.locks.clone(), self.lock_wait());
         let conn = self.connected().await.map_err(Failure::Store)?;
         let work = async {
             if outdated {
                 conn.forget_plans().await.map_err(Failure::Store)?;
             }
-            let (begun, loaded) = tokio::join!(begun, load(conn, jobs, &mut rows, needs, known, &number, now));
+            let loaded = async {
+                let lock = match &locks {
+                    Some(locks) => locks.lock(&written.users, lock_wait).await,
+                    None => None,
+                };
+                // Another lane may be writing what is known of users who are not locked.
+                let known = (way.knows && (locks.is_none() || lock.is_some())).then_some(&known);
+                load(conn, jobs, &mut rows, needs, known, &number, now).await.map(|keys| (keys, lock))
+            };
+            let (begun, loaded) = tokio::join!(begun, loaded);
             let shown_until = begun.map_err(Failure::CacheAway)?;
-            let mut keys = loaded.map_err(|error| way.failure(error))?;
+            let (mut keys, lock) = loaded.map_err(|error| way.failure(error))?;
             if !engines.guard.fence(conn).await.map_err(|error| way.failure(error))? {
                 return Err(Failure::NotHolder);
             }
@@ -135,7 +149,7 @@ impl Lane {
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
             conn.send_much().await.map_err(|error| way.failure(error))?;
             let (changes, facts, users) = (rows.changes(needs), rows.facts_changes(needs, &written.facts), rows.users_after(signed));
-            Ok(Prepared { outcomes, changes, facts, users, rows, shown_until })
+            Ok(Prepared { outcomes, changes, facts, users, rows, lock, shown_until })
         };
         if !engines.db.is_shared() {
             // SQLite goes on with a statement whose connection is dropped, and keeps its one lock:
@@ -156,7 +170,7 @@ async fn load(
     jobs: &[Job],
     rows: &mut Rows,
     needs: &Needs,
-    known: Option<Split>,
+    known: Option<&KnownUsers>,
     number: &[Column; 3],
     now: UnixMs,
 ) -> Result<Keys, sqlx::Error> {
@@ -164,7 +178,8 @@ async fn load(
     conn.begin().await?;
     let [lane, ..] = number;
     hold(conn, lane).await?;
-    if let Some((mut users, unknown)) = known {
+    if let Some(known) = known {
+        let (mut users, unknown) = known.split(needs.users.iter().copied());
         conn.later_all(&RAISE, number).await?;
         let read = if unknown.is_empty() { Vec::new() } else { pipeline.run(conn, read_users(&pipeline, &unknown)).await? };
         if read.len() == unknown.len() {

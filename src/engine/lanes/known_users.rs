@@ -21,7 +21,7 @@ const COPY_BYTES: usize = 320;
 const MAX_LOCKED: u32 = 64;
 
 /// Users of a batch: the rows that are known, and those that are not.
-pub(super) type Split = (KnownRows, Vec<UserId>);
+type Split = (KnownRows, Vec<UserId>);
 
 /// Users' rows.
 pub(super) type KnownRows = Vec<(UserId, User)>;

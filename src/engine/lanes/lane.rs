@@ -7,6 +7,7 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::known_users::{KnownUsers, Trust};
+use super::local_locks::LocalLocks;
 use super::log::Log;
 use super::row::{REGISTER, retire};
 use super::{LaneEngines, MAX_CONNECT};
@@ -26,6 +27,8 @@ const WARN_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct Lane {
     pub(super) engines: LaneEngines,
     pub(super) known: KnownUsers,
+    /// Shared with the other lanes of the node; None where there is no other, and for what is set aside.
+    pub(super) locks: Option<LocalLocks>,
     /// Whether it works with what it knows.
     pub(super) trust: Trust,
     pub(super) id: i64,
@@ -47,11 +50,12 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(engines: LaneEngines, known: KnownUsers, slot: i64, lock_wait: Duration) -> Self {
+    pub(super) fn new(engines: LaneEngines, known: KnownUsers, locks: Option<LocalLocks>, slot: i64, lock_wait: Duration) -> Self {
         let id = rand::rng().random_range(1..i64::MAX);
         Self {
             engines,
             known,
+            locks,
             trust: Trust::default(),
             id,
             slot,

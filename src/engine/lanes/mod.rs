@@ -26,6 +26,7 @@ mod failure;
 mod finish;
 mod known_users;
 mod lane;
+mod local_locks;
 mod log;
 mod needs;
 mod pace;

@@ -17,6 +17,7 @@ use super::batch::{self, KEY_PAUSE, Left};
 use super::finish::Finisher;
 use super::known_users::KnownUsers;
 use super::lane::Lane;
+use super::local_locks::LocalLocks;
 use super::pace::Pace;
 use super::ticket::{Reply, Ticket};
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
@@ -101,14 +102,15 @@ impl Lanes {
         // So that its rate can be shown from the first one on.
         metrics::counter!("headmark_lane_stale_batches_total").increment(0);
         let known = KnownUsers::new(config.lane_copies_mib << 20);
-        let lane = |place: u32| Lane::new(engines.clone(), known.clone(), first_slot + i64::from(place), lock_wait);
+        let locks = (count > 1).then(LocalLocks::default);
+        let lane = |place: u32, locks| Lane::new(engines.clone(), known.clone(), locks, first_slot + i64::from(place), lock_wait);
         let lanes = (0..count)
             .map(|place| {
                 let (sender, receiver) = mpsc::channel(usize::try_from(config.lane_queue).unwrap_or(usize::MAX));
                 let room = Arc::new(Semaphore::new(usize::try_from(config.lane_queue).unwrap_or(usize::MAX)));
                 let finisher = || Finisher::start(engines.clone(), &tasks);
-                let aside = Aside::start(lane(count + place), finisher(), config.lane_batch, config.lane_aside, &tasks);
-                tasks.spawn(work(lane(place), finisher(), aside, receiver, config.lane_batch, closing.clone()));
+                let aside = Aside::start(lane(count + place, None), finisher(), config.lane_batch, config.lane_aside, &tasks);
+                tasks.spawn(work(lane(place, locks.clone()), finisher(), aside, receiver, config.lane_batch, closing.clone()));
                 let large = Arc::new(Semaphore::new(1));
                 let large_waiting = Semaphore::new(usize::try_from(config.lane_large_queue).unwrap_or(usize::MAX));
                 Entrance { queue: sender, room, large, large_waiting }

@@ -11,7 +11,7 @@ use super::{Needs, Rows};
 /// What a batch may change.
 #[derive(Debug, Clone)]
 pub(super) struct WrittenEntries {
-    users: Vec<UserId>,
+    pub(super) users: Vec<UserId>,
     pub(super) facts: Vec<UserId>,
 }
 
