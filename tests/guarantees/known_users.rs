@@ -86,6 +86,27 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    async fn a_write_with_a_key_takes_what_the_node_knows_too(world: World) {
+        let node = world.node_with(&["--lanes", "1", "--scrub-users", "0"]).await;
+        let client = &node.client;
+        let stale = async || client.metric("headmark_lane_stale_batches_total").await;
+        assert_eq!(client.post_once(INCREMENT, "first", &json!({})).await.ok()["head"], 1);
+        let second = client.post_once(INCREMENT, "second", &json!({})).await.ok();
+        assert_eq!((&second["head"], stale().await), (&json!(2), 0.0));
+        let mut hand = Hand::on(&world).await;
+        hand.run("update users set version = version + 1, revision = 8, marks = 'c:mention 9 9' where user_id = 1").await;
+        // Nothing of the try with the copy is left: the key can be used, and is.
+        let third = client.post_once(INCREMENT, "third", &json!({})).await.ok();
+        assert_eq!((&third["head"], &third["revision"], stale().await), (&json!(10), &json!(9), 1.0));
+        for (key, answer) in [("second", &second), ("third", &third)] {
+            assert_eq!(client.post_once(INCREMENT, key, &json!({})).await.ok(), *answer);
+        }
+        client.post_once(INCREMENT, "third", &json!({"by": 2})).await.problem(422, "idempotency_key_reused");
+        assert_eq!(hand.text("select marks from users where user_id = 1").await, "c:mention 10 10");
+        assert_eq!(poll(client, 1).await, Truth::of(&world).await.summary(1).await);
+        node.stop().await;
+    }
+
     async fn a_refused_command_leaves_the_known_row(world: World) {
         let node = world.node_with(&["--lanes", "1"]).await;
         let client = &node.client;

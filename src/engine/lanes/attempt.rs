@@ -49,7 +49,7 @@ impl Lane {
         let bypassing = self.engines.guard.bypassing_commit();
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| job.command.needs(&mut needs));
-        let knows = needs.users_alone() && jobs.iter().all(|job| job.key.is_none()) && self.trust.take();
+        let knows = needs.users_alone() && self.trust.take();
         let way = Way { bypasses: bypassing.is_some(), knows, assumes: needs.assumes };
         let mut result = self.attempt_with(jobs, &needs, way).await;
         if let Err(Failure::Stale) = result {
@@ -178,22 +178,24 @@ async fn load(
     conn.begin().await?;
     let [lane, ..] = number;
     hold(conn, lane).await?;
-    if let Some(known) = known {
-        let (mut users, unknown) = known.split(needs.users.iter().copied());
+    let sent: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
+    let keys = Keys::load(&pipeline, &sent, now);
+    let Some(known) = known else {
+        rows.lock(conn, needs).await?;
         conn.later_all(&RAISE, number).await?;
-        let read = if unknown.is_empty() { Vec::new() } else { pipeline.run(conn, read_users(&pipeline, &unknown)).await? };
-        if read.len() == unknown.len() {
-            users.extend(read);
-            pipeline.run(conn, rows.load_known(&pipeline, needs, users)).await?;
-        } else {
-            // Rows are made under the locks of those that are there.
-            pipeline.run(conn, rows.load(&pipeline, needs)).await?;
-        }
-        return Ok(Keys::default());
-    }
-    rows.lock(conn, needs).await?;
+        let (keys, ()) = pipeline.run(conn, try_join(keys, rows.load(&pipeline, needs))).await?;
+        return Ok(keys);
+    };
+    let (mut users, unknown) = known.split(needs.users.iter().copied());
     conn.later_all(&RAISE, number).await?;
-    let keys: Vec<_> = jobs.iter().filter_map(|job| job.key.as_ref()).collect();
-    let (keys, ()) = pipeline.run(conn, try_join(Keys::load(&pipeline, &keys, now), rows.load(&pipeline, needs))).await?;
+    let read = async { if unknown.is_empty() { Ok(Vec::new()) } else { read_users(&pipeline, &unknown).await } };
+    let (keys, read) = pipeline.run(conn, try_join(keys, read)).await?;
+    if read.len() == unknown.len() {
+        users.extend(read);
+        pipeline.run(conn, rows.load_known(&pipeline, needs, users)).await?;
+    } else {
+        // Rows are made under the locks of those that are there.
+        pipeline.run(conn, rows.load(&pipeline, needs)).await?;
+    }
     Ok(keys)
 }
