@@ -124,7 +124,7 @@ async fn sends(stage: &Stage, report: &mut Report) -> Result<()> {
     }
     let script = stage.script_for(report, brief, "The plain message", "send.sql", SEND_SQL, &[])?;
     report.explain(&format!(
-        "**Messages into groups** go to {GROUPS} groups with {} members each, in turn, each from one of these; an answer means that the message is on disk, and read by its sender. The plain design is one \
+        "**Messages into groups** go to {GROUPS} groups with {} members each, in turn, each from a member drawn at random; an answer means that the message is on disk, and read by its sender. The plain design is one \
          transaction: it raises the head in the group's row, adds the message under a unique id of the sender's, and moves the sender's mark.",
         MEMBERS + 1,
     ));

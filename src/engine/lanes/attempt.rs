@@ -28,6 +28,17 @@ use crate::failpoint;
 /// How long everything before the commit may take; then the connection is dropped, which undoes it.
 const MAX_WORK: Duration = Duration::from_secs(4);
 
+/// One try at a batch.
+#[derive(Clone, Copy)]
+struct Try<'a> {
+    jobs: &'a [Job],
+    needs: &'a Needs,
+    written: &'a WrittenEntries,
+    writer: Writer,
+    /// How it is to be done.
+    way: Way,
+}
+
 /// A batch that is applied and saved, but not committed.
 struct Prepared {
     outcomes: Vec<Outcome>,
@@ -36,8 +47,8 @@ struct Prepared {
     /// Users' rows once it is committed.
     users: KnownRows,
     rows: Rows,
-    /// Keeps the other lanes of this node from these users.
-    lock: Option<LocalLock>,
+    /// How it was done.
+    way: Way,
     /// Until when other nodes may show what was there before, if any may.
     shown_until: Option<Instant>,
 }
@@ -55,12 +66,9 @@ impl Lane {
         if let Err(Failure::Stale) = result {
             metrics::counter!("headmark_lane_stale_batches_total").increment(1);
             if knows {
-                self.known.forget(needs.users.iter().copied());
                 self.trust.failed();
             }
             result = self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }).await;
-        } else if knows && result.is_ok() {
-            self.trust.confirmed();
         }
         if let Some(bypassing) = bypassing
             && !matches!(result, Err(Failure::Unknown))
@@ -83,14 +91,19 @@ impl Lane {
         let mut rows = Rows::new(self.engines.row_sets);
         rows.assume(way.assumes);
         let (written, writer) = (WrittenEntries::new(needs, &rows, self.engines.cache.is_shared()), Writer(rand::rng().random()));
-        let prepared = self.prepare(jobs, rows, needs, &written, writer, way).await;
+        // Other lanes of this node that wait for these users find the copies that this one leaves.
+        let mut lock = None;
+        let prepared = self.prepare(Try { jobs, needs, written: &written, writer, way }, rows, &mut lock).await;
         let prepared = match prepared {
             Ok(prepared) if began.elapsed() < MAX_WRITE_AGE => prepared,
             Ok(_) => return Err(self.undo(&written, writer, Failure::TooSlow).await),
-            Err(failure) => return Err(self.undo(&written, writer, failure).await),
+            Err(failure) => {
+                self.forget_wrong(needs, &failure);
+                return Err(self.undo(&written, writer, failure).await);
+            }
         };
         failpoint("lane::before_commit");
-        let reached = match self.commit(&written, writer, way, began, prepared.shown_until).await {
+        let reached = match self.commit(&written, writer, prepared.way, began, prepared.shown_until).await {
             Ok(reached) => reached,
             Err(failure) => {
                 self.known.forget(needs.users.iter().copied());
@@ -99,23 +112,25 @@ impl Lane {
         };
         jobs.iter().for_each(|job| job.command.committed());
         failpoint("lane::after_commit");
-        let Prepared { outcomes, changes, facts, users, rows, lock, .. } = prepared;
+        let Prepared { outcomes, changes, facts, users, rows, way, .. } = prepared;
         self.known.learn(users, needs.users_alone());
-        // Whoever waits for these users finds the copies.
         drop(lock);
+        if way.knows {
+            self.trust.confirmed();
+        }
         Ok((outcomes, Committed { written, writer, changes, facts, rows, reached, began }))
     }
 
+    /// Before anybody who waits for these users takes the same copies.
+    fn forget_wrong(&self, needs: &Needs, failure: &Failure) {
+        if matches!(failure, Failure::Stale) {
+            self.known.forget(needs.users.iter().copied());
+        }
+    }
+
     /// Begins the cache write while the rows are locked and loaded, then applies and saves.
-    async fn prepare(
-        &mut self,
-        jobs: &[Job],
-        mut rows: Rows,
-        needs: &Needs,
-        written: &WrittenEntries,
-        writer: Writer,
-        way: Way,
-    ) -> Result<Prepared, Failure> {
+    async fn prepare(&mut self, this: Try<'_>, mut rows: Rows, lock: &mut Option<LocalLock>) -> Result<Prepared, Failure> {
+        let Try { jobs, needs, written, writer, way } = this;
         let (engines, id, slot, batch) = (self.engines.clone(), self.id, self.slot, self.batch + 1);
         let now = engines.clock.now();
         let signed = Batch { lane_id: id, batch, slot, now };
@@ -129,17 +144,18 @@ impl Lane {
                 conn.forget_plans().await.map_err(Failure::Store)?;
             }
             let loaded = async {
-                let lock = match &locks {
-                    Some(locks) => locks.lock(&written.users, lock_wait).await,
-                    None => None,
-                };
-                // Another lane may be writing what is known of users who are not locked.
-                let known = (way.knows && (locks.is_none() || lock.is_some())).then_some(&known);
-                load(conn, jobs, &mut rows, needs, known, &number, now).await.map(|keys| (keys, lock))
+                if let Some(locks) = &locks {
+                    *lock = locks.lock(&written.users, lock_wait).await;
+                }
+                // Without its lock another lane may be changing these rows, so the copies are not to be trusted.
+                let way = Way { knows: way.knows && (locks.is_none() || lock.is_some()), ..way };
+                let known = way.knows.then_some(&known);
+                let keys = load(conn, jobs, &mut rows, needs, known, &number, now).await.map_err(|error| way.failure(error))?;
+                Ok((keys, way))
             };
             let (begun, loaded) = tokio::join!(begun, loaded);
             let shown_until = begun.map_err(Failure::CacheAway)?;
-            let (mut keys, lock) = loaded.map_err(|error| way.failure(error))?;
+            let (mut keys, way) = loaded?;
             if !engines.guard.fence(conn).await.map_err(|error| way.failure(error))? {
                 return Err(Failure::NotHolder);
             }
@@ -149,7 +165,7 @@ impl Lane {
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
             conn.send_much().await.map_err(|error| way.failure(error))?;
             let (changes, facts, users) = (rows.changes(needs), rows.facts_changes(needs, &written.facts), rows.users_after(signed));
-            Ok(Prepared { outcomes, changes, facts, users, rows, lock, shown_until })
+            Ok(Prepared { outcomes, changes, facts, users, rows, way, shown_until })
         };
         if !engines.db.is_shared() {
             // SQLite goes on with a statement whose connection is dropped, and keeps its one lock:
@@ -192,7 +208,9 @@ async fn load(
     let (keys, read) = pipeline.run(conn, try_join(keys, read)).await?;
     if read.len() == unknown.len() {
         users.extend(read);
-        pipeline.run(conn, rows.load_known(&pipeline, needs, users)).await?;
+        // An erasure removes the kept answers that name the user: so it has to wait for this transaction.
+        let write_all = !sent.is_empty();
+        pipeline.run(conn, rows.load_known(&pipeline, needs, users, write_all)).await?;
     } else {
         // Rows are made under the locks of those that are there.
         pipeline.run(conn, rows.load(&pipeline, needs)).await?;

@@ -16,6 +16,10 @@ use tokio::sync::Notify;
 use crate::base::id_hash::IdHash;
 use crate::base::ids::UserId;
 
+/// How long a lane waits at most. With the longest wait for a lock of the database after it, its cache write
+/// is still young enough for a commit.
+const MAX_WAIT: Duration = Duration::from_millis(250);
+
 /// The users whose rows a lane of this node may be writing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LocalLocks(Arc<Shared>);
@@ -24,6 +28,9 @@ pub(super) struct LocalLocks(Arc<Shared>);
 struct Shared {
     locked: Mutex<HashSet<UserId, IdHash>>,
     freed: Notify,
+    /// Held by the lane that waits, so that lanes are served in the order in which they came: who has just freed
+    /// its users would otherwise have the next ones before anybody who waits has woken.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// Users who are locked until this is dropped.
@@ -34,13 +41,11 @@ pub(super) struct LocalLock {
 }
 
 impl LocalLocks {
-    /// Locks all of these users at once, so that no two lanes can wait for each other; each user is named once. None
-    /// where one of them stays locked for so long.
+    /// Locks all of these users at once, so that no two lanes can wait for each other; each user is named
+    /// once. None where one of them stays locked for so long.
     pub(super) async fn lock(&self, users: &[UserId], wait: Duration) -> Option<LocalLock> {
-        if let Some(lock) = self.try_lock(users) {
-            return Some(lock);
-        }
         let locked = async {
+            let _turn = self.0.turn.lock().await;
             loop {
                 // It hears of whatever is freed from here on.
                 let freed = self.0.freed.notified();
@@ -50,7 +55,11 @@ impl LocalLocks {
                 freed.await;
             }
         };
-        tokio::time::timeout(wait, locked).await.ok()
+        let lock = tokio::time::timeout(wait.min(MAX_WAIT), locked).await.ok();
+        if lock.is_none() {
+            metrics::counter!("headmark_lane_local_lock_timeouts_total").increment(1);
+        }
+        lock
     }
 
     fn try_lock(&self, users: &[UserId]) -> Option<LocalLock> {
@@ -88,7 +97,7 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_millis(20);
-    const LONG: Duration = Duration::from_secs(10);
+    const LONG: Duration = MAX_WAIT;
 
     fn users(ids: impl IntoIterator<Item = i64>) -> Vec<UserId> {
         ids.into_iter().map(|id| id.try_into().unwrap()).collect()
@@ -124,6 +133,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_came_first_is_first() {
+        let locks = LocalLocks::default();
+        let held = locks.lock(&users([1]), LONG).await;
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.lock(&users([1, 2]), LONG).await }
+        });
+        tokio::task::yield_now().await;
+        // At once, as a lane that has its next batch ready: whoever waits has not woken yet.
+        drop(held);
+        let again = locks.lock(&users([1]), SHORT).await;
+        assert!(again.is_none());
+        assert!(waiting.await.unwrap().is_some());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn nobody_is_left_locked_or_waiting() {
         let locks = LocalLocks::default();
         let lanes: Vec<_> = (0..4)

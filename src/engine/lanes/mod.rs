@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   handler ─ submit ─▶ queue ─▶ lane: take a batch
-//!                                  ├─ begin the cache write ∥ begin the transaction, raise the lane's own number, lock and load the rows
+//!                                  ├─ begin the cache write ∥ lock the users among the lanes of this node (`local_locks.rs`), begin the
+//!                                  │  transaction, raise the lane's own number, lock and load the rows
 //!                                  │  (or take users' rows as this node knows them: `known_users.rs`)
 //!                                  ├─ apply each command (pure; one that is refused leaves no trace)
 //!                                  └─ save, commit
@@ -97,7 +98,7 @@ pub struct LaneConfig {
     pub lane_aside: u32,
 
     /// The time for which a batch waits for a lock on Postgres before it is set aside, in
-    /// milliseconds.
+    /// milliseconds. Before that it waits for other lanes of this node: as long, and at most 250 ms.
     #[arg(long, env = "HEADMARK_LOCK_TIMEOUT_MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(10..=1500))]
     pub lock_timeout_ms: u64,
 

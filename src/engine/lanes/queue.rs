@@ -99,8 +99,9 @@ impl Lanes {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let first_slot = i64::from(rand::rng().random::<u32>());
         let lock_wait = Duration::from_millis(config.lock_timeout_ms);
-        // So that its rate can be shown from the first one on.
+        // So that their rates can be shown from the first one on.
         metrics::counter!("headmark_lane_stale_batches_total").increment(0);
+        metrics::counter!("headmark_lane_local_lock_timeouts_total").increment(0);
         let known = KnownUsers::new(config.lane_copies_mib << 20);
         let locks = (count > 1).then(LocalLocks::default);
         let lane = |place: u32, locks| Lane::new(engines.clone(), known.clone(), locks, first_slot + i64::from(place), lock_wait);

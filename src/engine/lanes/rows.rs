@@ -94,8 +94,14 @@ impl Rows {
     }
 
     /// Takes these users' rows as they are known, without a lock, and loads what is only looked at.
-    pub(super) async fn load_known(&mut self, pipeline: &Pipeline, needs: &Needs, users: Vec<(UserId, User)>) -> DbResult<()> {
-        self.core.add_users(users);
+    pub(super) async fn load_known(
+        &mut self,
+        pipeline: &Pipeline,
+        needs: &Needs,
+        users: Vec<(UserId, User)>,
+        write_all: bool,
+    ) -> DbResult<()> {
+        self.core.add_users(users, write_all);
         self.core.add_heads(FoundHeads::load(pipeline, needs, &needs.seen_heads).await?);
         Ok(())
     }

@@ -29,6 +29,8 @@ pub struct Core {
     heads: Table<StreamKey, Stream>,
     /// Users whose rows are taken as they are known, without a lock.
     unlocked: Vec<UserId>,
+    /// Whether users' rows get another version also where nothing in them changed.
+    writes_all: bool,
     /// Whether rows are as commands say, without a look.
     assumes: bool,
     /// Users who have no row yet, and get one with this batch.
@@ -162,8 +164,10 @@ impl Core {
         self.shared_counts = found.shared_counts;
     }
 
-    /// Rows that are known without a lock.
-    pub(in crate::engine::lanes) fn add_users(&mut self, users: Vec<(UserId, User)>) {
+    /// Rows that are known without a lock. `write_all`: whoever locks one of them is to wait for this transaction,
+    /// also where it changes nothing of it.
+    pub(in crate::engine::lanes) fn add_users(&mut self, users: Vec<(UserId, User)>, write_all: bool) {
+        self.writes_all = write_all;
         self.unlocked = users.iter().map(|(user, _)| *user).collect();
         self.has_erased |= users.iter().any(|(_, row)| row.settings.is_erased());
         self.users.insert_loaded(users);
@@ -172,20 +176,26 @@ impl Core {
     /// The rows of users as they are once this is committed.
     pub(in crate::engine::lanes) fn users_after(&self, batch: Batch) -> Vec<(UserId, User)> {
         let after = |(user, (loaded, now)): (&UserId, &(User, User))| {
-            (*user, User { version: if loaded == now { now.version } else { batch.stamp() }, ..now.clone() })
+            (*user, User { version: if self.is_written(loaded, now) { batch.stamp() } else { now.version }, ..now.clone() })
         };
-        self.users.rows.iter().map(after).collect()
+        self.users.rows.iter().filter(|(user, _)| !self.gone.contains(user)).map(after).collect()
+    }
+
+    fn is_written(&self, loaded: &User, now: &User) -> bool {
+        self.writes_all || loaded != now
     }
 
     pub(super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
         let users = self.users.rows.iter().filter(|(user, _)| !self.gone.contains(user));
         let users = users.map(|(user, (loaded, now))| (*user, loaded, now));
         let (new, known): (Vec<_>, Vec<_>) = users.partition(|(user, ..)| self.new.contains(user));
-        let changed: Vec<_> = known.into_iter().filter(|(_, loaded, now)| loaded != now).collect();
+        let changed: Vec<_> = known.into_iter().filter(|(_, loaded, now)| self.is_written(loaded, now)).collect();
         users::save_users(conn, &changed, batch.stamp()).await?;
         users::insert_users(conn, &new, batch.stamp()).await?;
         // An answer also says what a command did not change.
-        let row = |user: &UserId| self.users.rows.get(user).filter(|(loaded, now)| loaded == now).map(|(row, _)| (*user, row.version));
+        let row = |user: &UserId| {
+            self.users.rows.get(user).filter(|(loaded, now)| !self.is_written(loaded, now)).map(|(row, _)| (*user, row.version))
+        };
         let same: Vec<_> = self.unlocked.iter().filter_map(row).collect();
         if !same.is_empty() {
             users::check_users(conn, &same).await?;
