@@ -27,12 +27,18 @@ async fn scene() -> Scene {
     let mut world = World::new(Tier::Server).await;
     let other = world.node().await;
     let truth = Truth::of(&world).await;
-    let hand = world.postgres().await;
+    let mut hand = world.postgres().await;
     let (proxy, url) = Proxy::start(&world.database_url).await;
     world.database_url = url;
     let node = world.node_with(&["--lanes", "1"]).await;
-    // Both have seen the user, and the lane has its connection. On a machine with much else to do,
-    // a store may seem away for a moment.
+    // Both have seen the user, and the lane has its connection and the row as it is: so the first commit that meets
+    // the trap is one that holds. On a machine with much else to do, a store may seem away for a moment.
+    poll(&other.client, 1).await;
+    eventually("the poll is written", async || {
+        let seen = sqlx::query_scalar("select count(*) from users where user_id = 1 and seen_day > 0");
+        seen.fetch_one(&mut hand).await.unwrap_or(0_i64) == 1
+    })
+    .await;
     eventually("the node writes", async || node.client.post_once(INCREMENT, "first", &json!({})).await.status == 200).await;
     poll(&other.client, 1).await;
     Scene { proxy, node, other, truth, hand, _world: world }
