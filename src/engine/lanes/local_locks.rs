@@ -47,7 +47,7 @@ impl LocalLocks {
         let locked = async {
             let _turn = self.0.turn.lock().await;
             loop {
-                // It hears of whatever is freed from here on.
+                // Created before the look, so that nothing freed after it is missed.
                 let freed = self.0.freed.notified();
                 if let Some(lock) = self.try_lock(users) {
                     return lock;
@@ -141,7 +141,7 @@ mod tests {
             async move { locks.lock(&users([1, 2]), LONG).await }
         });
         tokio::task::yield_now().await;
-        // At once, as a lane that has its next batch ready: whoever waits has not woken yet.
+        // A lane with its next batch ready asks again before the waiting one has run.
         drop(held);
         let again = locks.lock(&users([1]), SHORT).await;
         assert!(again.is_none());

@@ -117,7 +117,7 @@ impl FanOut {
         self.queue().order.len()
     }
 
-    /// How long ago the oldest group came, waiting or in hand; 0 if there is none.
+    /// The age of the oldest group that waits or is worked on, in milliseconds; 0 if there is none.
     #[must_use]
     pub fn oldest_ms(&self, now: UnixMs) -> i64 {
         let oldest = self.queue().groups.values().map(|queued| queued.since.0).min();

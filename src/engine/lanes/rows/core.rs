@@ -164,8 +164,8 @@ impl Core {
         self.shared_counts = found.shared_counts;
     }
 
-    /// Rows that are known without a lock. `write_all`: whoever locks one of them is to wait for this transaction,
-    /// also where it changes nothing of it.
+    /// Rows that are known without a lock. `write_all` writes the unchanged ones, too, so that another
+    /// transaction that locks one of them waits for this one.
     pub(in crate::engine::lanes) fn add_users(&mut self, users: Vec<(UserId, User)>, write_all: bool) {
         self.writes_all = write_all;
         self.unlocked = users.iter().map(|(user, _)| *user).collect();
