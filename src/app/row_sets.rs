@@ -45,7 +45,7 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 42] = [
+    let others: [&[&'static Statement]; 44] = [
         &lanes::statements(),
         &marks::store::statements(),
         &marks::users::statements(),
@@ -79,6 +79,8 @@ pub fn statements() -> Vec<&'static Statement> {
         &relations::export::statements(),
         &relations::familiar_store::statements(),
         &relations::lists::statements(),
+        &relations::lookup_store::statements(),
+        &relations::whole_lists::statements(),
         &relations::mute_http::statements(),
         &users::statements(),
         &views::erase::statements(),

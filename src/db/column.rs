@@ -26,6 +26,12 @@ pub enum Column {
 }
 
 impl Column {
+    /// Columns of one row: of each number, one.
+    #[must_use]
+    pub fn one_row(values: &[i64]) -> Vec<Self> {
+        values.iter().map(|value| Self::Int(vec![*value])).collect()
+    }
+
     /// These rows of it.
     pub(super) fn pick(&self, rows: &[usize]) -> Self {
         fn of<T: Clone>(values: &[T], rows: &[usize]) -> Vec<T> {

@@ -21,6 +21,7 @@
 
 mod bypass;
 mod bypassing;
+mod node_lock;
 mod runs;
 mod seen_run;
 mod store;
@@ -41,7 +42,6 @@ pub use self::store::statements;
 
 use crate::cache::Cache;
 use crate::db::{Conn, Db, DbResult, MAX_FIRST_CONNECT};
-use crate::engine::epoch;
 
 /// How often a node refreshes its view.
 pub const REFRESH: Duration = Duration::from_secs(1);
@@ -222,35 +222,6 @@ impl Guard {
         }
     }
 
-    /// For a node alone: fails once another node has claimed the database. Run in every
-    /// transaction, it holds a share of the row to the commit, so that a claim waits for the
-    /// commits that began before it.
-    ///
-    /// # Errors
-    /// The driver's own; `Ok(false)` when the database is another's.
-    pub async fn fence(&self, conn: &mut Conn) -> DbResult<bool> {
-        if !self.is_alone() {
-            return Ok(true);
-        }
-        let mine = store::epoch_shared(conn).await? == Some(self.cache.epoch());
-        if !mine {
-            self.set_lock(Lock::Lost);
-        }
-        Ok(mine)
-    }
-
-    /// Tells a successor that nothing is served from here any more, so that it need not wait.
-    pub async fn release(&self) {
-        let mut conn = self.lock_conn.lock().await;
-        if self.is_alone()
-            && let Some(held) = conn.as_mut()
-            && let Err(error) = answer_in_time(store::claim(held, store::RELEASED)).await
-        {
-            tracing::debug!(%error, "could not release the database; the next node waits a little");
-        }
-        *conn = None;
-    }
-
     /// Claims the database for this node alone. A predecessor that did not release it may serve
     /// from its own cache for a while yet.
     async fn begin_alone(&self) -> DbResult<()> {
@@ -312,39 +283,6 @@ impl Guard {
         }
     }
 
-    /// Raises the epoch when Redis is another run than the one that the entries were made in.
-    /// Returns whether the cache answered.
-    async fn check_run(&self) -> DbResult<bool> {
-        if self.cache.runs_overlap() {
-            return self.check_overlapping_run().await;
-        }
-        let asked = Instant::now();
-        let Ok(run_id) = self.cache.run_id().await else { return Ok(false) };
-        let mut conn = self.lock_conn.lock().await;
-        let Some(conn) = conn.as_mut() else { return Ok(true) };
-        let raised = answer_in_time(store::new_run(conn, &run_id)).await?;
-        if raised {
-            tracing::info!("Redis is another run than before: all cache entries are dropped");
-        }
-        // Another node may have raised it after this one's last refresh.
-        if raised || !self.cache.is_trusted_run(&run_id) {
-            self.refresh_on(conn).await?;
-        }
-        self.cache.trust_run(&run_id, asked);
-        Ok(true)
-    }
-
-    /// Looks whether the cache is the run that is trusted, and says so to it, without the database.
-    async fn keep_run(&self) {
-        let asked = Instant::now();
-        if !self.cache.runs_overlap()
-            && let Ok(run_id) = self.cache.run_id().await
-            && self.cache.is_trusted_run(&run_id)
-        {
-            self.cache.trust_run(&run_id, asked);
-        }
-    }
-
     async fn raise(&self) -> DbResult<()> {
         let mut conn = self.lock_conn.lock().await;
         let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
@@ -371,88 +309,6 @@ impl Guard {
         self.bypass_read_ms.store(until, Ordering::Release);
         self.viewed_ms.store(asked, Ordering::Release);
         Ok(())
-    }
-
-    /// Opens the connection that holds the node lock for as long as it lives. Returns whether the
-    /// lock was free.
-    async fn take_lock(&self, max_connect: Duration) -> DbResult<bool> {
-        let mut conn = answer_within(max_connect, self.db.connect()).await?;
-        if !answer_in_time(store::try_lock(&mut conn, self.cache.is_shared())).await? {
-            return Ok(false);
-        }
-        *self.lock_conn.lock().await = Some(conn);
-        Ok(true)
-    }
-
-    async fn keep_lock(&self) {
-        if self.ping_lock().await {
-            return;
-        }
-        *self.lock_conn.lock().await = None;
-        self.set_lock(Lock::Lost);
-        // Before anything of the cache is trusted again.
-        match answer_in_time(epoch::look(&self.db)).await {
-            Ok(None) => {}
-            Ok(Some(other)) => {
-                let db = self.db.clone();
-                // Beside the loop, which tells this node meanwhile that no entry counts. Should it fail,
-                // the next node that starts or connects does it.
-                tokio::spawn(async move {
-                    if let Err(error) = epoch::follow(&db, &other, SEEN).await {
-                        tracing::warn!(%error, "cannot begin another epoch of the installation yet");
-                    }
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");
-                return;
-            }
-        }
-        let taken = match self.take_lock(ASK).await {
-            Ok(true) if self.is_alone() => self.begin_alone().await.map(|()| true),
-            taken => taken,
-        };
-        match taken {
-            Ok(true) => {
-                self.set_lock(Lock::Held);
-                tracing::info!("took the node lock again");
-            }
-            Ok(false) => {
-                tracing::error!("another node has taken the node lock; this one must stop");
-                self.set_lock(Lock::Taken);
-            }
-            Err(error) => tracing::warn!(%error, "cannot take the node lock yet; writes are refused"),
-        }
-    }
-
-    /// Whether the lock is held: the connection that took it lives, and no commit was fenced off.
-    async fn ping_lock(&self) -> bool {
-        let asked = self.now_ms();
-        let mut conn = self.lock_conn.lock().await;
-        let Some(held) = conn.as_mut() else { return false };
-        if !self.is_alone() {
-            return answer_in_time(held.ping()).await.is_ok() && self.lock() == Lock::Held;
-        }
-        // Another epoch than its own ends its entries, also where it does not write: an operator has
-        // restored the database.
-        let view = answer_in_time(store::view(held, self.node)).await;
-        let is_held = view.is_ok_and(|view| view.epoch == self.cache.epoch()) && self.lock() == Lock::Held;
-        if is_held {
-            self.viewed_ms.store(asked, Ordering::Release);
-        }
-        is_held
-    }
-
-    fn lock(&self) -> Lock {
-        match self.lock.load(Ordering::Acquire) {
-            0 => Lock::Held,
-            1 => Lock::Lost,
-            _ => Lock::Taken,
-        }
-    }
-
-    fn set_lock(&self, lock: Lock) {
-        self.lock.store(lock as u8, Ordering::Release);
     }
 
     fn now_ms(&self) -> i64 {

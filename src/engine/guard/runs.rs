@@ -1,4 +1,6 @@
-//! Runs of Redis that overlap. With Sentinels, a master that was away and comes back takes itself for
+//! Runs of Redis. What was written in another run than the one that counts is dropped.
+//!
+//! Some overlap. With Sentinels, a master that was away and comes back takes itself for
 //! the master for some seconds, and one node may still be connected to it while others follow the
 //! new one.
 //!
@@ -20,6 +22,39 @@ use crate::cache::SharedRun;
 use crate::db::DbResult;
 
 impl Guard {
+    /// Raises the epoch when Redis is another run than the one that the entries were made in.
+    /// Returns whether the cache answered.
+    pub(super) async fn check_run(&self) -> DbResult<bool> {
+        if self.cache.runs_overlap() {
+            return self.check_overlapping_run().await;
+        }
+        let asked = Instant::now();
+        let Ok(run_id) = self.cache.run_id().await else { return Ok(false) };
+        let mut conn = self.lock_conn.lock().await;
+        let Some(conn) = conn.as_mut() else { return Ok(true) };
+        let raised = answer_in_time(store::new_run(conn, &run_id)).await?;
+        if raised {
+            tracing::info!("Redis is another run than before: all cache entries are dropped");
+        }
+        // Another node may have raised it after this one's last refresh.
+        if raised || !self.cache.is_trusted_run(&run_id) {
+            self.refresh_on(conn).await?;
+        }
+        self.cache.trust_run(&run_id, asked);
+        Ok(true)
+    }
+
+    /// Looks whether the cache is the run that is trusted, and says so to it, without the database.
+    pub(super) async fn keep_run(&self) {
+        let asked = Instant::now();
+        if !self.cache.runs_overlap()
+            && let Ok(run_id) = self.cache.run_id().await
+            && self.cache.is_trusted_run(&run_id)
+        {
+            self.cache.trust_run(&run_id, asked);
+        }
+    }
+
     /// What the row says, asked for at that time. To be told before its epoch is entered.
     pub(super) fn see_run(&self, view: &View, asked: Instant) {
         if !self.cache.runs_overlap() {

@@ -128,7 +128,7 @@ impl DeliveryPage {
 /// to lead, which may still be under way, or where the database says.
 pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) -> DbResult<Option<DeliveryPage>> {
     let one = |values: &[i64]| values.iter().map(|value| Column::Int(vec![*value])).collect::<Vec<_>>();
-    let plan: Vec<(i64, i64, i64, i64)> = db.fetch(&PLAN, &one(&[group.get()])).await?;
+    let plan: Vec<(i64, i64, i64, i64)> = db.fetch(&PLAN, &Column::one_row(&[group.get()])).await?;
     let Some(&(delivered, up_to_job, up_to_ordinal, jobs)) = plan.first() else { return Ok(None) };
     let from = after.unwrap_or(Progress { delivered, up_to_job, up_to_ordinal });
     let Progress { delivered, up_to_job, up_to_ordinal } = from;
@@ -137,7 +137,7 @@ pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) 
     if up_to_job <= delivered {
         return Ok(None);
     }
-    let jobs: Vec<(i64, i64, i64, i64)> = db.fetch(&JOBS, &one(&[group.get(), delivered, up_to_job])).await?;
+    let jobs: Vec<(i64, i64, i64, i64)> = db.fetch(&JOBS, &Column::one_row(&[group.get(), delivered, up_to_job])).await?;
     let jobs: Vec<_> = jobs.into_iter().map(|(_, seq, recall, sender)| Job { seq, recall: recall == 1, sender }).collect();
     let most = most_memberships(jobs.len());
     let memberships = match jobs.iter().map(|job| job.seq).min() {

@@ -2,8 +2,8 @@
 
 use super::distributed;
 use super::history::{FoundMessages, Stretch};
+use super::message_store::{LOAD_MESSAGES, MessageRow, message_of_row};
 use super::refused::{deleted, unknown};
-use super::store::{LOAD_MESSAGES, MessageRow, message_of_row};
 use super::{Delivery, Group, MemberOut, Message};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
@@ -92,10 +92,6 @@ pub fn statements() -> [&'static Statement; 7] {
     [&VIEW, &MEMBERS, &MESSAGES, &MESSAGES_DOWN, &GONE, &MENTION_ALL, &EARLIEST]
 }
 
-pub(super) fn one(values: &[i64]) -> Vec<Column> {
-    values.iter().map(|value| Column::Int(vec![*value])).collect()
-}
-
 /// A group as somebody sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
@@ -111,7 +107,7 @@ type ViewRow = (i64, i64, i64, i64, i64, i64, i64, i64, i64, i32);
 
 /// Reads a group for somebody; None where there is no such group.
 pub async fn view(db: &Db, group: GroupId, viewer: Option<UserId>) -> DbResult<Option<View>> {
-    let columns = one(&[group.get(), viewer.map_or(0, UserId::get)]);
+    let columns = Column::one_row(&[group.get(), viewer.map_or(0, UserId::get)]);
     let rows: Vec<ViewRow> = db.fetch(&VIEW, &columns).await?;
     let row = |(delivery, receipts, members, ordinals, jobs, created_at, head, since, changes, deleted): ViewRow| {
         let delivery = if delivery == 1 { Delivery::Write } else { Delivery::Read };
@@ -141,7 +137,7 @@ pub async fn view_known(db: &Db, group: GroupId, viewer: Option<UserId>) -> Resu
 
 /// The members after an ordinal.
 pub async fn members(db: &Db, group: GroupId, after: i64, max_rows: i64) -> DbResult<Vec<MemberOut>> {
-    let rows: Vec<(i64, i64, i64)> = db.fetch(&MEMBERS, &one(&[group.get(), after, max_rows])).await?;
+    let rows: Vec<(i64, i64, i64)> = db.fetch(&MEMBERS, &Column::one_row(&[group.get(), after, max_rows])).await?;
     let row = |(user, ordinal, joined_at): (i64, i64, i64)| {
         Some(MemberOut { user_id: UserId::try_from(user).ok()?, ordinal, joined_at: UnixMs(joined_at) })
     };
@@ -159,7 +155,7 @@ pub async fn messages_down(db: &Db, group: GroupId, stretch: Stretch) -> DbResul
 }
 
 async fn read_messages(db: &Db, statement: &'static Statement, group: GroupId, stretch: Stretch) -> DbResult<FoundMessages> {
-    let columns = one(&[group.get(), stretch.above, stretch.up_to, stretch.rows()]);
+    let columns = Column::one_row(&[group.get(), stretch.above, stretch.up_to, stretch.rows()]);
     let rows: Vec<MessageRow> = db.fetch(statement, &columns).await?;
     Ok(rows.into_iter().filter_map(message_of_row).map(|((_, seq), message)| (seq, message)).collect())
 }
@@ -173,7 +169,7 @@ pub async fn messages_at(db: &Db, at: &[(GroupId, i64)]) -> DbResult<Vec<(GroupI
 
 /// The positions after a seq and up to another whose messages were recalled or have expired.
 pub async fn gone(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<Intervals> {
-    let rows: Vec<(i64, i64)> = db.fetch(&GONE, &one(&[group.get(), after, up_to])).await?;
+    let rows: Vec<(i64, i64)> = db.fetch(&GONE, &Column::one_row(&[group.get(), after, up_to])).await?;
     let mut gone = Intervals::default();
     for (recalled, seq) in rows {
         if recalled == 1 { gone.insert(seq, seq) } else { gone.insert(after + 1, up_to.min(seq - 1)) }
@@ -183,7 +179,7 @@ pub async fn gone(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<I
 
 /// The messages after a seq and up to another that mention all.
 pub async fn mention_all(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbResult<Intervals> {
-    let rows: Vec<(i64,)> = db.fetch(&MENTION_ALL, &one(&[group.get(), after, up_to])).await?;
+    let rows: Vec<(i64,)> = db.fetch(&MENTION_ALL, &Column::one_row(&[group.get(), after, up_to])).await?;
     let mut all = Intervals::default();
     rows.into_iter().for_each(|(seq,)| all.insert(seq, seq));
     Ok(all)
@@ -191,6 +187,6 @@ pub async fn mention_all(db: &Db, group: GroupId, after: i64, up_to: i64) -> DbR
 
 /// The first message of a group that is kept; one beyond the head where none is.
 pub async fn earliest(db: &Db, group: GroupId) -> DbResult<i64> {
-    let rows: Vec<(i64,)> = db.fetch(&EARLIEST, &one(&[group.get()])).await?;
+    let rows: Vec<(i64,)> = db.fetch(&EARLIEST, &Column::one_row(&[group.get()])).await?;
     Ok(rows.first().map_or(1, |(seq,)| *seq))
 }

@@ -4,7 +4,6 @@
 //! The ids of a group are issued under the lock of its head, so no reader can skip one. The newest
 //! [`MAX_CHANGES`] of a group are kept, and of those the ones whose messages are kept.
 
-use super::lists;
 use crate::base::ids::GroupId;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 
@@ -86,7 +85,7 @@ pub(super) struct FoundChanges {
 
 /// The changes after an id, of the messages after `since`.
 pub(super) async fn read(db: &Db, group: GroupId, after: i64, since: i64, max_rows: i64) -> DbResult<FoundChanges> {
-    let rows: Vec<(i64, i64)> = db.fetch(&READ, &lists::one(&[group.get(), after, since, max_rows])).await?;
+    let rows: Vec<(i64, i64)> = db.fetch(&READ, &Column::one_row(&[group.get(), after, since, max_rows])).await?;
     let last = rows.iter().find(|(id, _)| *id == 0).map_or(0, |(_, last)| *last);
     Ok(FoundChanges { last, changes: rows.into_iter().filter(|(id, _)| *id > 0).collect() })
 }

@@ -37,6 +37,7 @@ pub mod lists;
 mod members;
 pub mod message_changes;
 pub mod message_changes_http;
+mod message_store;
 mod messages;
 mod needs;
 pub mod pages;

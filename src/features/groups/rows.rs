@@ -9,7 +9,7 @@ use futures_util::future::{try_join3, try_join5};
 use super::import::store as logs;
 use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
 use super::part::group_part;
-use super::{Group, GroupMark, Membership, Mentions, Message, message_changes, pages, store};
+use super::{Group, GroupMark, Membership, Mentions, Message, message_changes, message_store, pages, store};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
@@ -88,7 +88,7 @@ impl GroupRows {
     async fn save_messages(&self, conn: &mut Conn) -> DbResult<()> {
         let gone: Vec<_> = self.gone.changed().collect();
         if !gone.is_empty() {
-            store::delete_messages(conn, &gone).await?;
+            message_store::delete_messages(conn, &gone).await?;
             message_changes::forget(conn, &gone).await?;
         }
         let (mut new, mut recalled) = (Vec::new(), Vec::new());
@@ -97,14 +97,14 @@ impl GroupRows {
             if loaded.is_none() { new.push((*key, now, self.mentions.get(key))) } else { recalled.push(*key) }
         }
         if !new.is_empty() {
-            store::insert_messages(conn, &new).await?;
+            message_store::insert_messages(conn, &new).await?;
         }
         if !recalled.is_empty() {
-            store::recall_messages(conn, &recalled).await?;
+            message_store::recall_messages(conn, &recalled).await?;
         }
         let erased: Vec<_> = self.erased_senders.changed().map(|(key, _)| *key).collect();
         if !erased.is_empty() {
-            store::erase_senders(conn, &erased).await?;
+            message_store::erase_senders(conn, &erased).await?;
         }
         let gone = |group: &GroupId| self.gone.get(group);
         let changes = self.changes.changed().filter_map(|((group, id), seq)| Some((*group, *id, (*seq)?)));
@@ -271,28 +271,29 @@ impl RowSet for GroupRows {
     type Needs = GroupNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        store::statements().into_iter().chain(message_changes::statements()).collect()
+        store::statements().into_iter().chain(message_store::statements()).chain(message_changes::statements()).collect()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &GroupNeeds) -> DbResult<()> {
-        let waiting = store::load_waiting(pipeline, &needs.jobs);
+        let waiting = message_store::load_waiting(pipeline, &needs.jobs);
         let (groups, members, clients, messages, ((), waiting, of_member)) = try_join5(
             store::load_groups(pipeline, &needs.groups),
             store::load_members(pipeline, &needs.members, &needs.spans),
-            store::load_clients(pipeline, &needs.clients),
-            store::load_messages(pipeline, &needs.messages),
-            try_join3(self.logs.load(pipeline, &needs.logs), waiting, store::load_of_member(pipeline, &needs.again)),
+            message_store::load_clients(pipeline, &needs.clients),
+            message_store::load_messages(pipeline, &needs.messages),
+            try_join3(self.logs.load(pipeline, &needs.logs), waiting, message_store::load_of_member(pipeline, &needs.again)),
         )
         .await?;
         self.waiting = waiting.into_iter().filter_map(|(group, seq)| Some((GroupId::try_from(group).ok()?, seq))).collect();
-        self.of_member = of_member.into_iter().filter_map(store::of_member_of_row).collect();
+        self.of_member = of_member.into_iter().filter_map(message_store::of_member_of_row).collect();
         for (group, row, deleted_by) in groups.into_iter().filter_map(store::group_of_row) {
             self.groups.insert_loaded([(group, Some(row))]);
             self.deleted.insert_loaded([(group, deleted_by)]);
         }
         self.members.insert_loaded(members.into_iter().filter_map(store::member_of_row));
-        self.clients.insert_loaded(clients.into_iter().filter_map(store::sent_of_row));
-        self.messages.insert_loaded(messages.into_iter().filter_map(store::message_of_row).map(|(key, message)| (key, Some(message))));
+        self.clients.insert_loaded(clients.into_iter().filter_map(message_store::sent_of_row));
+        self.messages
+            .insert_loaded(messages.into_iter().filter_map(message_store::message_of_row).map(|(key, message)| (key, Some(message))));
         Ok(())
     }
 
@@ -310,7 +311,7 @@ impl RowSet for GroupRows {
         self.save_messages(conn).await?;
         let jobs: Vec<_> = self.jobs.changed().filter_map(|(key, job)| Some((*key, (*job)?))).collect();
         if !jobs.is_empty() {
-            store::insert_jobs(conn, &jobs).await?;
+            message_store::insert_jobs(conn, &jobs).await?;
         }
         self.logs.save(conn).await
     }

@@ -1,8 +1,8 @@
 //! What a look-up asks for, and what of it is known so far.
 
-use super::lists::{MUTES, MUTES_UNTIL};
+use super::Pair;
+use super::pair_codes::{self, MUTES, MUTES_UNTIL};
 use super::state::PairState;
-use super::{Pair, lists};
 use crate::base::ids::UserId;
 
 /// What the second of a pair is to the first.
@@ -13,7 +13,7 @@ impl Looked {
     /// What the two are to each other, as the first sees it.
     #[must_use]
     pub fn pair_state(self) -> PairState {
-        lists::pair_state(self.0)
+        pair_codes::pair_state(self.0)
     }
 
     /// Whether the first mutes the second; None where only the row tells whether that has ended.

@@ -9,6 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::http::RelationContext;
+use super::lists_part::list_versions;
 use super::lookup_batch::Looked;
 use super::{Pair, PairStateOut, Related, RelationOut, WholeList};
 use crate::base::error::{Error, Problem, Result};
@@ -17,7 +18,6 @@ use crate::cache::Revision;
 use crate::engine::entries::State;
 use crate::engine::heads::Versions;
 use crate::engine::marks::Kind;
-use crate::features::relations::rows::list_versions;
 use crate::http::answer::no_cache;
 use crate::http::auth::Service;
 use crate::http::body::{Body, objects};

@@ -17,9 +17,9 @@ use std::time::Duration;
 use moka::future::Cache as Lists;
 
 use super::hot_users::MAX_COMPLETE;
-use super::lists::Related;
 use super::lookup_batch::{Looked, LookupBatch};
-use super::{HotUsers, Pair, RelationConfig, lists, mute_store};
+use super::whole_lists::{self, Related};
+use super::{HotUsers, Pair, RelationConfig, lookup_store, mute_store};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
@@ -154,7 +154,7 @@ impl Lookups {
     }
 
     async fn read(&self, user: UserId, related: Related, wanted: ListVersion) -> Result<WholeList> {
-        let lists::Whole { version: revision, ids, ends } = lists::whole(&self.db, user, related, self.max_whole).await?;
+        let whole_lists::Whole { version: revision, ids, ends } = whole_lists::whole(&self.db, user, related, self.max_whole).await?;
         if ids.len() > self.max_whole {
             let most = self.max_whole;
             let detail = format!("The list has more than {most} users. Use the paginated list.");
@@ -229,7 +229,7 @@ impl Lookups {
         if missing.is_empty() {
             return Ok(());
         }
-        for (pair, code) in lists::look(&self.db, &missing).await? {
+        for (pair, code) in lookup_store::look(&self.db, &missing).await? {
             asked.set(&pair, code);
         }
         Ok(())
@@ -279,7 +279,7 @@ impl Lookups {
             tracing::debug!(%error, "cannot leave relations in the cache");
             None
         });
-        let Some(codes) = lists::related(&self.db, user, MAX_COMPLETE).await? else {
+        let Some(codes) = lookup_store::related(&self.db, user, MAX_COMPLETE).await? else {
             self.hot.add_star(user);
             return Ok(());
         };
@@ -308,10 +308,9 @@ fn count(from: &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::relations::state::{FollowOptions, PairState, Relation};
 
     #[test]
-    fn lists_and_standings_are_read_as_they_were_written() {
+    fn lists_are_read_as_they_were_written() {
         let ids: Vec<UserId> = [9, 1, i64::MAX, 300].into_iter().map(|id| id.try_into().unwrap()).collect();
         let version = ListVersion { history: 0, revision: 7 };
         let list = WholeList { version, ids: ids.clone().into(), ends: Box::default() };
@@ -323,25 +322,5 @@ mod tests {
         assert_eq!([4, 5, 6, 7].map(left), [4, 3, 3, 2]);
         assert_eq!(WholeList::decode(version, &[0xff; 8]), None, "nobody has this id");
         assert_eq!(WholeList::decode(version, &[1; 9]), None);
-        let options = [(false, false), (true, false), (false, true), (true, true)]
-            .map(|(secret, special)| Relation::Follows(FollowOptions { secret, special }));
-        let requests = options.map(|follow| Relation::Requests(follow.options().unwrap()));
-        for mine in options.into_iter().chain(requests).chain([Relation::Nothing, Relation::Blocks]) {
-            for theirs in options.into_iter().chain(requests).chain([Relation::Nothing]) {
-                let theirs_as_told = match theirs {
-                    Relation::Follows(options) => Relation::Follows(FollowOptions { special: false, ..options }),
-                    Relation::Requests(_) => Relation::Nothing,
-                    other => other,
-                };
-                let told = lists::pair_state(lists::code(PairState { mine, theirs }));
-                assert_eq!(told, PairState { mine, theirs: theirs_as_told }, "who is special to the other is not told, nor who is asked");
-            }
-            let blocked = PairState { mine, theirs: Relation::Blocks };
-            assert_eq!(
-                lists::code(blocked),
-                lists::code(PairState { mine, theirs: Relation::Nothing }),
-                "a block by the other is not told"
-            );
-        }
     }
 }

@@ -12,10 +12,12 @@
 //! follows no longer.
 //!
 //! `command.rs` applies acts to the rows of a batch, `deferred.rs` and `worker.rs` those that are
-//! accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of the lists;
-//! `lookups.rs` answers look-ups and whole lists from the caches, `hot_users.rs` keeps what
-//! strangers are shown of much-read users, `familiar.rs` finds familiar followers. `http.rs` has the routes that change something,
-//! `list_http.rs` and `lookup_http.rs` those that read.
+//! accepted before they are done, `store.rs` has the SQL of that, `lists.rs` that of pages,
+//! `whole_lists.rs` that of whole lists; `lookups.rs` answers look-ups and whole lists from the caches,
+//! or by `lookup_store.rs` from SQL, `pair_codes.rs` has what two users are to each other as a number;
+//! `hot_users.rs` keeps what strangers are shown of much-read users, `familiar.rs` finds familiar
+//! followers. `http.rs` has the routes that change something, `list_http.rs` and `lookup_http.rs` those
+//! that read.
 
 pub mod approvals;
 mod badge;
@@ -33,18 +35,22 @@ mod hot_users;
 pub mod http;
 pub mod list_http;
 pub mod lists;
+mod lists_part;
 mod lookup_batch;
 pub mod lookup_http;
+pub mod lookup_store;
 mod lookups;
 mod mute_command;
 pub mod mute_http;
 mod mute_store;
+mod pair_codes;
 pub mod request_http;
 mod request_store;
 mod requests;
 pub mod rows;
 pub mod state;
 pub mod store;
+pub mod whole_lists;
 pub mod worker;
 
 use serde::{Deserialize, Serialize};
@@ -55,9 +61,9 @@ pub use self::command::{PairAction, RelationCommand, Terms, apply_action};
 pub use self::config::{FollowConfig, RaisedBadge, RelationConfig};
 pub use self::familiar::FamiliarReader;
 pub use self::hot_users::HotUsers;
-pub use self::lists::Related;
 pub use self::lookups::{Lookups, WholeList};
 use self::state::{FollowOptions, PairState, Relation};
+pub use self::whole_lists::Related;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{Name, UserId};
 pub use crate::engine::pairs::Pair;

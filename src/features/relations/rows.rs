@@ -1,26 +1,33 @@
 //! Relations in a batch: follows, blocks, mutes, the counts that follow from them, and the writes that
 //! are accepted and not done.
 
+mod needs;
+mod set;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join;
 
-use super::lists;
+pub(super) use self::needs::need_mute;
+pub use self::needs::{need_approval, need_block, need_block_seen, need_follow, need_operations};
+pub(super) use self::set::set_mute;
+pub use self::set::{set_block, set_follow};
+use super::lists_part::lists_part;
 use super::mute_store::{self, MuteCount};
+use super::pair_codes;
 use super::request_store::{self, ApprovalChange};
 use super::state::{PairState, Relation};
 use super::store::{self, Loaded};
 use super::{Changed, Fans, Follow, Muted, Own, Request, Versions};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
-use crate::cache::{Entry, Parts};
+use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{Core, Needs, RowSet, Rows, Table};
+use crate::engine::lanes::{Core, Needs, RowSet, Table};
 use crate::engine::marks::StreamKey;
-use crate::engine::marks::parts::Part;
-use crate::engine::pairs::{Pair, need_approval_seen, need_pair, need_pair_seen};
+use crate::engine::pairs::Pair;
 use crate::features::operations;
 
 /// The rows of relations in a batch.
@@ -60,52 +67,6 @@ pub struct RelationNeeds {
     mutes: BTreeSet<Pair>,
     /// Users whose mutes are counted, each with the time at which they must not have ended.
     mute_counts: BTreeSet<UserId>,
-}
-
-/// What two users are to each other, to change what the first is to the second; with it the first
-/// one's own row and counts, and the lock of the pair.
-pub fn need_follow(needs: &mut Needs, pair: Pair) {
-    needs.user(pair.follower);
-    need_pair(needs, pair);
-    let needs = needs.of::<RelationRows>();
-    needs.related.insert(pair.follower);
-    needs.follows.extend([pair, pair.reversed()]);
-}
-
-/// Whether a user approves follows, beside [`need_follow`] of one who may follow that user.
-pub fn need_approval(needs: &mut Needs, user: UserId) {
-    need_approval_seen(needs, user);
-    needs.of::<RelationRows>().approvals.insert(user);
-}
-
-/// The same to change both directions.
-pub fn need_block(needs: &mut Needs, pair: Pair) {
-    need_follow(needs, pair);
-    need_follow(needs, pair.reversed());
-}
-
-/// What two users are to each other, only to look at it.
-pub fn need_block_seen(needs: &mut Needs, pair: Pair) {
-    need_pair_seen(needs, pair);
-    needs.of::<RelationRows>().seen_pairs.extend([pair, pair.reversed()]);
-}
-
-/// The lock of a pair, and which writes of it are accepted and not done.
-pub fn need_operations(needs: &mut Needs, pair: Pair) {
-    need_pair(needs, pair);
-    needs.of::<RelationRows>().seen_pairs.insert(pair.unordered());
-}
-
-/// Whether the first of a pair mutes the second, to change that; with it the first one's own row and
-/// counts. The second cannot tell: the lock of the pair is only looked at, and neither its row nor
-/// what it is told of the first is touched.
-pub(super) fn need_mute(needs: &mut Needs, pair: Pair) {
-    needs.user(pair.follower);
-    need_pair_seen(needs, pair);
-    let needs = needs.of::<RelationRows>();
-    needs.related.insert(pair.follower);
-    needs.mutes.insert(pair);
-    needs.mute_counts.insert(pair.follower);
 }
 
 fn relation(block: Option<UnixMs>, follow: Option<&Follow>, request: Option<&Request>) -> Relation {
@@ -177,7 +138,7 @@ impl RelationRows {
 
     /// What the first of the pair is told of the second, as a number.
     fn code(&self, pair: Pair) -> u8 {
-        lists::code(self.pair_state(pair)) | lists::mute_code(self.mute(pair).map(|muted| muted.mute))
+        pair_codes::code(self.pair_state(pair)) | pair_codes::mute_code(self.mute(pair).map(|muted| muted.mute))
     }
 
     /// Whether writes of this pair are accepted that are not done.
@@ -271,81 +232,6 @@ impl RelationRows {
         let fans = Fans { followers: followers + more.followers, mutuals: mutuals + more.mutuals, requests: requests + more.requests };
         self.fans.set(&user, fans);
     }
-}
-
-/// Sets, changes or removes a follow, takes every count along, and raises the follower's revision.
-/// One that is the same changes nothing.
-pub fn set_follow(rows: &mut Rows, pair: Pair, follow: Option<Follow>) {
-    let before = rows.get::<RelationRows>().follow(pair);
-    if before == follow {
-        return;
-    }
-    let difference = |is: fn(&Follow) -> bool| i64::from(follow.as_ref().is_some_and(is)) - i64::from(before.as_ref().is_some_and(is));
-    let step = difference(|_| true);
-    let returned = rows.get::<RelationRows>().follow(pair.reversed()).is_some_and(|back| !back.options.secret);
-    let mutual = if returned { difference(|follow| !follow.options.secret) } else { 0 };
-    rows.revise(pair.follower, |row| row.following += step);
-    rows.following_changed(pair.follower);
-    if step != 0 {
-        rows.feed_changed(pair.follower);
-    }
-    let mut own = rows.get::<RelationRows>().own(pair.follower);
-    own.secret += difference(|follow| follow.options.secret);
-    own.special += difference(|follow| follow.options.special);
-    own.versions.following = rows.revision(pair.follower);
-    let set = rows.get_mut::<RelationRows>();
-    set.own.set(&pair.follower, own);
-    set.add_fans(pair.followee, Fans { followers: step, mutuals: mutual, requests: 0 });
-    set.add_fans(pair.follower, Fans { mutuals: mutual, ..Fans::default() });
-    set.follows.set(&pair, follow);
-}
-
-/// Sets or removes a block, takes the count along, and raises the revision of the one who blocks.
-/// What it severs is the caller's to remove.
-pub fn set_block(rows: &mut Rows, pair: Pair, since: Option<UnixMs>) {
-    let before = rows.get::<RelationRows>().block(pair);
-    if before.is_some() == since.is_some() {
-        return;
-    }
-    rows.revise(pair.follower, |_| {});
-    let mut own = rows.get::<RelationRows>().own(pair.follower);
-    own.blocked += if since.is_some() { 1 } else { -1 };
-    own.versions.blocks = rows.revision(pair.follower);
-    let set = rows.get_mut::<RelationRows>();
-    set.own.set(&pair.follower, own);
-    set.blocks.set(&pair, since);
-}
-
-/// Sets, changes or removes a mute, and raises the revision of the one who mutes. Its effects on what
-/// the user is shown are the caller's to bring about.
-pub(super) fn set_mute(rows: &mut Rows, pair: Pair, muted: Option<Muted>, count: MuteCount) {
-    rows.revise(pair.follower, |_| {});
-    let mut own = rows.get::<RelationRows>().own(pair.follower);
-    own.versions.mutes = rows.revision(pair.follower);
-    let set = rows.get_mut::<RelationRows>();
-    set.own.set(&pair.follower, own);
-    set.mutes.set(&pair, muted);
-    set.mute_counts.set(&pair.follower, count);
-}
-
-/// When the user's own lists changed last, as a part of an entry in the cache.
-#[must_use]
-pub fn lists_part(versions: Versions) -> Part {
-    let Versions { following, blocks, mutes, requests } = versions;
-    let text = match (mutes, requests) {
-        (0, 0) => format!("{following} {blocks}"),
-        (_, 0) => format!("{following} {blocks} {mutes}"),
-        _ => format!("{following} {blocks} {mutes} {requests}"),
-    };
-    ("l".into(), text.into())
-}
-
-/// When the user's own lists changed last, as an entry has it.
-#[must_use]
-pub fn list_versions(entry: &Entry) -> Versions {
-    let mut numbers = entry.parts.get("l").unwrap_or_default().split(' ').map(|text| text.parse().unwrap_or(0));
-    let mut next = || numbers.next().unwrap_or(0);
-    Versions { following: next(), blocks: next(), mutes: next(), requests: next() }
 }
 
 impl RowSet for RelationRows {

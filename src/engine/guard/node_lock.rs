@@ -1,0 +1,121 @@
+//! The node lock: which nodes may use a database together, and that this one still may.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{ASK, Guard, Lock, SEEN, answer_in_time, answer_within, store};
+use crate::db::{Conn, DbResult};
+use crate::engine::epoch;
+
+impl Guard {
+    /// For a node alone: fails once another node has claimed the database. Run in every
+    /// transaction, it holds a share of the row to the commit, so that a claim waits for the
+    /// commits that began before it.
+    ///
+    /// # Errors
+    /// The driver's own; `Ok(false)` when the database is another's.
+    pub async fn fence(&self, conn: &mut Conn) -> DbResult<bool> {
+        if !self.is_alone() {
+            return Ok(true);
+        }
+        let mine = store::epoch_shared(conn).await? == Some(self.cache.epoch());
+        if !mine {
+            self.set_lock(Lock::Lost);
+        }
+        Ok(mine)
+    }
+
+    /// Tells a successor that nothing is served from here any more, so that it need not wait.
+    pub async fn release(&self) {
+        let mut conn = self.lock_conn.lock().await;
+        if self.is_alone()
+            && let Some(held) = conn.as_mut()
+            && let Err(error) = answer_in_time(store::claim(held, store::RELEASED)).await
+        {
+            tracing::debug!(%error, "could not release the database; the next node waits a little");
+        }
+        *conn = None;
+    }
+
+    /// Opens the connection that holds the node lock for as long as it lives. Returns whether the
+    /// lock was free.
+    pub(super) async fn take_lock(&self, max_connect: Duration) -> DbResult<bool> {
+        let mut conn = answer_within(max_connect, self.db.connect()).await?;
+        if !answer_in_time(store::try_lock(&mut conn, self.cache.is_shared())).await? {
+            return Ok(false);
+        }
+        *self.lock_conn.lock().await = Some(conn);
+        Ok(true)
+    }
+
+    pub(super) async fn keep_lock(&self) {
+        if self.ping_lock().await {
+            return;
+        }
+        *self.lock_conn.lock().await = None;
+        self.set_lock(Lock::Lost);
+        // Before anything of the cache is trusted again.
+        match answer_in_time(epoch::look(&self.db)).await {
+            Ok(None) => {}
+            Ok(Some(other)) => {
+                let db = self.db.clone();
+                // Beside the loop, which tells this node meanwhile that no entry counts. Should it fail,
+                // the next node that starts or connects does it.
+                tokio::spawn(async move {
+                    if let Err(error) = epoch::follow(&db, &other, SEEN).await {
+                        tracing::warn!(%error, "cannot begin another epoch of the installation yet");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");
+                return;
+            }
+        }
+        let taken = match self.take_lock(ASK).await {
+            Ok(true) if self.is_alone() => self.begin_alone().await.map(|()| true),
+            taken => taken,
+        };
+        match taken {
+            Ok(true) => {
+                self.set_lock(Lock::Held);
+                tracing::info!("took the node lock again");
+            }
+            Ok(false) => {
+                tracing::error!("another node has taken the node lock; this one must stop");
+                self.set_lock(Lock::Taken);
+            }
+            Err(error) => tracing::warn!(%error, "cannot take the node lock yet; writes are refused"),
+        }
+    }
+
+    /// Whether the lock is held: the connection that took it lives, and no commit was fenced off.
+    async fn ping_lock(&self) -> bool {
+        let asked = self.now_ms();
+        let mut conn = self.lock_conn.lock().await;
+        let Some(held) = conn.as_mut() else { return false };
+        if !self.is_alone() {
+            return answer_in_time(held.ping()).await.is_ok() && self.lock() == Lock::Held;
+        }
+        // Another epoch than its own ends its entries, also where it does not write: an operator has
+        // restored the database.
+        let view = answer_in_time(store::view(held, self.node)).await;
+        let is_held = view.is_ok_and(|view| view.epoch == self.cache.epoch()) && self.lock() == Lock::Held;
+        if is_held {
+            self.viewed_ms.store(asked, Ordering::Release);
+        }
+        is_held
+    }
+
+    pub(super) fn lock(&self) -> Lock {
+        match self.lock.load(Ordering::Acquire) {
+            0 => Lock::Held,
+            1 => Lock::Lost,
+            _ => Lock::Taken,
+        }
+    }
+
+    pub(super) fn set_lock(&self, lock: Lock) {
+        self.lock.store(lock as u8, Ordering::Release);
+    }
+}
