@@ -215,6 +215,7 @@ impl Engines {
         LastSeenContext {
             lanes: self.lanes.clone(),
             db: self.db.clone(),
+            last_seen: Arc::clone(&self.last_seen),
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),
             forget_after_days: config.last_seen.forget_after_days,

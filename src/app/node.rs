@@ -191,6 +191,7 @@ impl App {
     /// requests come.
     pub async fn stop(self) {
         self.begin_drain();
+        in_time("the days of users to be noted", self.state.last_seen.note_all()).await;
         in_time("the lanes to finish", self.state.lanes.drain()).await;
         self.stop.cancel();
         self.tasks.close();
@@ -206,6 +207,7 @@ impl App {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.last_seen).run(self.stop.clone()));
         self.tasks.spawn(relations::worker::run(Arc::clone(&self.state.contexts.worker), self.stop.clone()));
         self.tasks.spawn(sweeps::run(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));

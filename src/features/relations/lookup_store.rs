@@ -6,8 +6,8 @@ use super::{Pair, distributed};
 use crate::base::ids::UserId;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 
-/// What the two of each pair are to each other, as [`code`] has it: four keys are looked for, and
-/// what the first is not told is not asked.
+/// What the two of each pair are to each other, as [`code`](super::pair_codes::code) has it: four keys
+/// are looked for, and what the first is not told is not asked.
 static LOOK: Statement = Statement::new(
     "select r.user_id, r.other_id,
         coalesce((select 1 + 2 * f.secret + 4 * f.special from following f where f.follower_id = r.user_id and f.followee_id = r.other_id), 0)
@@ -21,8 +21,8 @@ static LOOK: Statement = Statement::new(
     &[("user_id", Type::Int), ("other_id", Type::Int)],
 ).distributed(distributed::LOOK);
 
-/// All others to whom a user is something, or who are something to the user, as [`code`] has it in
-/// parts; of each sort up to so many.
+/// All others to whom a user is something, or who are something to the user, as
+/// [`code`](super::pair_codes::code) has it in parts; of each sort up to so many.
 static RELATED: Statement = Statement::one(
     "select a.id, a.code from (
         select f.followee_id as id, 1 + 2 * f.secret + 4 * f.special as code from following f where f.follower_id = $1 limit $2

@@ -1,6 +1,6 @@
 //! The rows of `following`, `followers`, `secret_followers`, `blocks`, `relation_counts` and
 //! `follower_counts` that lanes load and write. What is read of them outside of lanes is in
-//! `lists.rs`.
+//! `lists.rs`, `whole_lists.rs` and `lookup_store.rs`.
 
 use futures_util::future::try_join;
 

@@ -1,6 +1,7 @@
 //! What users set, over HTTP, as the contract has it.
 
 mod directs;
+mod last_seen;
 mod receipts;
 mod settings;
 
