@@ -151,15 +151,17 @@ async fn latencies(stage: &Stage, report: &mut Report, requests: &Requests, serv
     for (at, ((process, series), name)) in servers.into_iter().zip(names).enumerate() {
         let per_second = if at == 0 { bare_load } else { series.rate() / 2.0 };
         eprintln!("open load, {name}: {}/s", grouped(per_second));
-        let load = OpenLoad {
+        let open_load = OpenLoad {
             address: process.address,
             requests: std::sync::Arc::clone(&requests.all),
             per_second,
             connections: stage.scale.connections,
             duration: stage.scale.open,
         };
+        // The loads before took longer than an entry lives, and a cold start is not what is measured.
+        load::send_all(process.address, requests.all.to_vec(), stage.scale.connections).await?;
         let before_s = process.cpu_s();
-        let latencies = open::run(load).await?;
+        let latencies = open::run(open_load).await?;
         let cpu_s = process.cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
         // The warm-up is in the processor time and not in the histogram.
         let sent = latencies.lateness_us.len();

@@ -83,6 +83,10 @@ impl Scene {
                 self.client(user).summary(user).await;
             }
             prepare(me, other).await;
+            // The node asks Redis for the entries of both, as it does after any write to a user.
+            for user in [me, other] {
+                self.service.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({})).await.ok();
+            }
             let before = self.counters().await;
             let reply = request(&client, me, other).await;
             let after = self.counters().await;
