@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HEALTHY, UNSCRUBBED, damage, differences, recount};
+use super::{HEALTHY, UNSCRUBBED, damage, differences, end_entries, recount};
 use crate::both_tiers;
 use crate::support::Client;
 
@@ -66,6 +66,7 @@ both_tiers! {
         let repaired = recount(&world, &[]).await;
         assert_eq!((repaired.status, differences(&repaired)), (Some(0), all.into()), "{repaired:?}");
         assert!(recount(&world, &[]).await.out.contains(HEALTHY));
+        end_entries(&world).await;
         // What comes next is unread.
         let node = world.node_with(UNSCRUBBED).await;
         let client = &node.client;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{HEALTHY, UNSCRUBBED, damage, differences, recount};
+use super::{HEALTHY, UNSCRUBBED, damage, differences, end_entries, recount};
 use crate::both_tiers;
 use crate::support::Client;
 
@@ -38,6 +38,7 @@ both_tiers! {
         let repaired = recount(&world, &[]).await;
         assert_eq!((repaired.status, differences(&repaired)), (Some(0), all.into()), "{repaired:?}");
         assert!(recount(&world, &[]).await.out.contains(HEALTHY));
+        end_entries(&world).await;
         let node = world.node_with(UNSCRUBBED).await;
         let summary = node.client.summary(9).await;
         assert_eq!((&summary["notifications"], &summary["total"]), (&json!({"mail": {"unread": 1, "unseen": 1}, "notice": {"unread": 1, "unseen": 1}}), &json!(2)));
