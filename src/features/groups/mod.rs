@@ -7,8 +7,9 @@
 //! from it follow both what is unread to the member and, turned around, who has read a message
 //! (`crate::features::receipts`). A message costs one row, whatever the number of members.
 //!
-//! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `again.rs` that of what is unread again, `rows.rs` the rows of batches, `store.rs` their statements, `lists.rs` what is read beside them,
-//! `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
+//! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `again.rs` that of what is
+//! unread again, `rows.rs` the rows of batches, `store.rs` and `message_store.rs` their statements,
+//! `lists.rs` what is read beside them, `chats.rs` the groups of a user as its unread summary counts them, `fan_out.rs` and
 //! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `deletion.rs` what
 //! removes a group. `history.rs` has
 //! the pages of messages, `message_changes.rs` their changes, `last_read.rs` what polls for both remember.

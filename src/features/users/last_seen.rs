@@ -75,13 +75,26 @@ pub struct LastSeen {
     /// Whose day is yet to be noted.
     waiting: Mutex<Waiting>,
     wake: Notify,
+    /// Held while some are noted, so that a node that stops waits for them.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl LastSeen {
     /// Through these lanes.
     #[must_use]
     pub fn new(db: Db, lanes: Lanes, guard: Arc<Guard>, entries: Arc<Entries>, heads: Arc<Heads>, clock: Clock) -> Self {
-        Self { db, lanes, guard, entries, clock, heads, seen: Recent::new(MAX_SEEN), waiting: Mutex::default(), wake: Notify::new() }
+        Self {
+            db,
+            lanes,
+            guard,
+            entries,
+            clock,
+            heads,
+            seen: Recent::new(MAX_SEEN),
+            waiting: Mutex::default(),
+            wake: Notify::new(),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Those whom this node saw today, in no order.
@@ -122,8 +135,9 @@ impl LastSeen {
         while self.note_some().await == Some(true) {}
     }
 
-    /// Notes the days of some who wait; false if that is not possible now, None if nobody waits.
+    /// Notes the days of some who wait, after those whose turn it is; false if that is not possible now, None if nobody waits.
     async fn note_some(&self) -> Option<bool> {
+        let _turn = self.turn.lock().await;
         let users = self.waiting().take(NOTED_AT_ONCE);
         if users.is_empty() {
             return None;
@@ -202,12 +216,14 @@ impl Witness for LastSeen {
     /// user was seen, or looked whether it is.
     fn saw(&self, user: UserId) -> Option<BoxFuture<'_, ()>> {
         let today = self.clock.now().day();
-        let met = async move {
+        if self.seen.get(user) == Some((today, self.heads.history())) {
+            return None;
+        }
+        Some(Box::pin(async move {
             if tokio::time::timeout(MAX_WAIT, self.meet(user, today)).await.is_err() {
                 tracing::debug!("looking who was seen takes too long");
             }
-        };
-        (self.seen.get(user) != Some((today, self.heads.history()))).then(|| Box::pin(met) as BoxFuture<'_, ()>)
+        }))
     }
 
     fn refuse_erased(&self, user: UserId) -> BoxFuture<'_, Result<(), Problem>> {

@@ -8,8 +8,8 @@
 //! before, and takes effect only if the list is still the one that was read. To everything else a
 //! user needs no creation.
 //!
-//! `last_seen.rs` notes who was seen, by the command of `command.rs`; `waiting.rs` has those who are yet
-//! to be noted. `settings.rs` has what a user may set, `settings_http.rs` its routes. `erase.rs` is what
+//! `last_seen.rs` notes who was seen, with the command in `command.rs`; `waiting.rs` has the users whose
+//! day is yet to be noted. `settings.rs` has what a user may set, `settings_http.rs` its routes. `erase.rs` is what
 //! erases a user, `erase_http.rs` its route.
 
 mod command;
@@ -51,8 +51,7 @@ pub struct LastSeenConfig {
     pub forget_after_days: i64,
 }
 
-/// Those who were enrolled and not seen since before this day, and stand after this user, in the
-/// order of the index.
+/// Those who are enrolled and were not seen on this day or later, in the order of the index.
 static ABSENT: Statement = Statement::one(
     "select user_id
     from users
@@ -82,8 +81,8 @@ pub struct LastSeenContext {
     pub forget_after_days: i64,
 }
 
-/// Forgets those who stayed away for too long, in bounded rounds. Returns how many it was. Those whom this
-/// node has seen, and not yet noted, are left out.
+/// Forgets those who stayed away for too long, in bounded rounds, and returns their number. It leaves out
+/// those whose day this node is yet to note.
 ///
 /// # Errors
 /// The driver's own, or what the lanes answer.

@@ -82,11 +82,11 @@ impl Scene {
                 // Seen today, and with an entry in the cache.
                 self.client(user).summary(user).await;
             }
-            prepare(me, other).await;
-            // The node asks Redis for the entries of both, as it does after any write to a user.
+            // Their entries are in Redis, and the node has no copies.
             for user in [me, other] {
                 self.service.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({})).await.ok();
             }
+            prepare(me, other).await;
             let before = self.counters().await;
             let reply = request(&client, me, other).await;
             let after = self.counters().await;

@@ -99,4 +99,17 @@ both_tiers! {
         assert_eq!(unread(&node.client, 1, "system").await, 1);
         node.stop().await;
     }
+
+    async fn nobody_is_forgotten_at_midnight(world: World) {
+        let midnight = NOW / DAY_MS * DAY_MS;
+        let at = Arc::new(AtomicI64::new(midnight));
+        let node = world.node_at(&at, &["--forget-after-days", "30"]).await;
+        node.client.summary(1).await;
+        let absent = &node.app.state().contexts.last_seen;
+        for (later, forgotten) in [(31 * DAY_MS, 0), (31 * DAY_MS + DAY_MS / 2 - 1, 0), (31 * DAY_MS + DAY_MS / 2, 1)] {
+            at.store(midnight + later, Ordering::Relaxed);
+            assert_eq!(headmark::features::users::forget_the_absent(absent).await.unwrap(), forgotten, "{later}");
+        }
+        node.stop().await;
+    }
 }
