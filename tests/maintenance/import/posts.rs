@@ -37,6 +37,9 @@ both_tiers! {
         node.stop().await;
         let node = world.node().await;
         assert_eq!(feed(&node.client, 1).await, (1, 2));
+        // The day is noted before the node ends; later it would enrol the user whom the next one forgets.
+        node.stop().await;
+        let node = world.node().await;
         // Not seen for long: forgotten, and new again with the next visit.
         let forget = |user: i64| LastSeen::Forget { user: user.try_into().unwrap(), before: i64::MAX };
         let job = headmark::engine::lanes::Job { command: std::sync::Arc::new(forget(1)), key: None };
