@@ -144,9 +144,9 @@ pub struct CacheArgs {
     #[arg(long, env = "HEADMARK_CACHE_PREFIX", default_value = "hm:")]
     pub cache_prefix: String,
 
-    /// The time to live of a cache entry, in seconds. In Redis it starts when the entry is written,
-    /// and limits staleness after a failover that lost writes. In process it starts at the last
-    /// read.
+    /// The time to live of a cache entry, in seconds. In Redis it starts when the entry is written or,
+    /// if it is polled, compared with the database. It limits staleness after a failover that lost
+    /// writes. In process it starts at the last read.
     #[arg(long, env = "HEADMARK_CACHE_TTL_S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=86_400))]
     pub cache_ttl_s: u64,
 

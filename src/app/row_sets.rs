@@ -7,7 +7,7 @@ use crate::db::{self, Statement};
 use crate::engine::entries::EntryReader;
 use crate::engine::lanes::{self, NewRowSet};
 use crate::engine::pairs::PairLocks;
-use crate::engine::{epoch, erased, events, guard, heads, idempotency, marks};
+use crate::engine::{entries, epoch, erased, events, guard, heads, idempotency, marks};
 use crate::features::broadcasts::rows::NoticeRows;
 use crate::features::feed::rows::FeedRows;
 use crate::features::groups::pages::DeliveryRows;
@@ -45,8 +45,9 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 44] = [
+    let others: [&[&'static Statement]; 45] = [
         &lanes::statements(),
+        &[entries::statement()],
         &marks::store::statements(),
         &marks::users::statements(),
         &heads::store::statements(),

@@ -260,10 +260,31 @@ impl Cache {
 
     /// After a miss: brings what SQL said, read after the miss. Whether it was kept; not if the
     /// token has died meanwhile.
-    pub async fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> Result<bool, CacheError> {
+    pub async fn fill(&self, user: UserId, token: FillToken, entry: &Arc<ReadEntry>) -> Result<bool, CacheError> {
         match self {
             Self::Memory(memory) => Ok(memory.fill(user, token, entry)),
             Self::Redis(redis) => redis.fill(user, token, entry).await,
+        }
+    }
+
+    /// Users who are polled while their entries end soon, with the revisions that these show; once
+    /// there are any. In process an entry lives as long as it is polled.
+    pub async fn ending(&self) -> Vec<(UserId, Revision)> {
+        match self {
+            Self::Memory(_) => std::future::pending().await,
+            Self::Redis(redis) => redis.ending().await,
+        }
+    }
+
+    /// Lets entries live on that were as new as SQL at a moment in this epoch, after [`Self::ending`]
+    /// told of them. How many do.
+    ///
+    /// # Errors
+    /// If Redis is away, or another epoch has begun; then they may not.
+    pub async fn extend(&self, epoch: i64, users: &[UserId]) -> Result<usize, CacheError> {
+        match self {
+            Self::Memory(_) => Ok(0),
+            Self::Redis(redis) => redis.extend(epoch, users).await,
         }
     }
 

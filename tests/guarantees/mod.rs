@@ -4,7 +4,7 @@
 //! - An acknowledged write is kept and counts once: `commit`, `crash`, `disk_full`,
 //!   `failover`, `kill`, `nodes`, `open_files`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
-//!   `enrolment`, `lapse`, `redis_cluster`, `sentinel`, `shared_heads`, `stores`.
+//!   `enrolment`, `lapse`, `lives_on`, `redis_cluster`, `sentinel`, `shared_heads`, `stores`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
 //!   `skew`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
@@ -37,6 +37,7 @@ mod follows;
 mod kill;
 mod known_users;
 mod lapse;
+mod lives_on;
 mod locks;
 mod migrations;
 mod model;

@@ -21,12 +21,22 @@ struct Place {
     epoch: i64,
     /// None until Redis has answered.
     entry: Option<Arc<ReadEntry>>,
+    /// From when on it ends soon, in nanoseconds since the connection was made.
+    ends_soon: u64,
 }
 
 impl Place {
     fn weight(&self) -> usize {
         KEPT_BYTES + self.entry.as_ref().map_or(0, |entry| entry.size_bytes())
     }
+}
+
+/// A copy that may be shown.
+#[derive(Debug)]
+pub(super) struct Copy {
+    pub(super) entry: Arc<ReadEntry>,
+    /// From when on it ends soon, in nanoseconds since the connection was made.
+    pub(super) ends_soon: u64,
 }
 
 /// A read that is about to ask Redis.
@@ -52,9 +62,18 @@ impl Copies {
 
     /// A user's, of this epoch, of which Redis would have told over this connection if it had
     /// changed.
-    pub(super) fn get(&self, user: UserId, epoch: i64, connection: u64) -> Option<Arc<ReadEntry>> {
+    pub(super) fn get(&self, user: UserId, epoch: i64, connection: u64) -> Option<Copy> {
         let place = self.places.get(user)?;
-        if place.connection == connection && place.epoch == epoch { place.entry } else { None }
+        let entry = if place.connection == connection && place.epoch == epoch { place.entry } else { None };
+        entry.map(|entry| Copy { entry, ends_soon: place.ends_soon })
+    }
+
+    /// From then on the user's copy ends soon.
+    pub(super) fn ends_soon(&self, user: UserId, from: u64) {
+        self.places.change(user, |place| {
+            place.ends_soon = from;
+            place.weight()
+        });
     }
 
     /// Makes a place for what Redis is asked next over this connection. Readers of one user share
@@ -66,24 +85,30 @@ impl Copies {
             return Reading { place: place.number, before };
         }
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let place = Place { number, connection, epoch: 0, entry: None };
+        let place = Place { number, connection, epoch: 0, entry: None, ends_soon: u64::MAX };
         let weight = place.weight();
         self.places.insert(user, place, weight);
         Reading { place: number, before }
     }
 
-    /// Puts a hit of this epoch into the place that was made for it, if that is still there. A hit
-    /// that says the same as what was read before is that entry, with all that is kept with it.
-    pub(super) fn take(&self, user: UserId, epoch: i64, reading: Reading, entry: Entry) -> Arc<ReadEntry> {
-        let before = reading.before.filter(|before| ***before == entry);
+    /// Puts a hit of this epoch, which ends soon from then on, into the place that was made for it, if
+    /// that is still there. A hit that says the same as what was read before is that entry, with all
+    /// that is kept with it.
+    pub(super) fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, ends_soon: u64) -> Arc<ReadEntry> {
+        let before = reading.before.as_ref().filter(|before| ****before == entry).cloned();
         let entry = before.unwrap_or_else(|| Arc::new(entry.into()));
+        self.put(user, epoch, reading, &entry, ends_soon);
+        entry
+    }
+
+    /// The same with what Redis was filled with.
+    pub(super) fn put(&self, user: UserId, epoch: i64, reading: &Reading, entry: &Arc<ReadEntry>, ends_soon: u64) {
         self.places.change(user, |place| {
             if place.number == reading.place {
-                (place.epoch, place.entry) = (epoch, Some(Arc::clone(&entry)));
+                (place.epoch, place.entry, place.ends_soon) = (epoch, Some(Arc::clone(entry)), ends_soon);
             }
             place.weight()
         });
-        entry
     }
 
     /// Keeps what a reader made of an entry of which there is a copy.
@@ -132,10 +157,10 @@ mod tests {
     fn a_copy_is_of_its_epoch_and_its_connection() {
         let copies = copies();
         let reading = copies.begin(user(), 1);
-        assert_eq!(copies.get(user(), 0, 1), None, "nothing was read yet");
-        let read = copies.take(user(), 3, reading, entry(8));
-        assert!(copies.get(user(), 3, 1).is_some_and(|copy| Arc::ptr_eq(&copy, &read)));
-        assert_eq!((copies.get(user(), 4, 1), copies.get(user(), 3, 2)), (None, None));
+        assert!(copies.get(user(), 0, 1).is_none(), "nothing was read yet");
+        let read = copies.take(user(), 3, &reading, entry(8), 0);
+        assert!(copies.get(user(), 3, 1).is_some_and(|copy| Arc::ptr_eq(&copy.entry, &read)));
+        assert!(copies.get(user(), 4, 1).or(copies.get(user(), 3, 2)).is_none());
     }
 
     #[test]
@@ -144,25 +169,25 @@ mod tests {
         for forget in [Copies::clear, |copies: &Copies| copies.remove(user())] {
             let reading = copies.begin(user(), 1);
             forget(&copies);
-            assert_eq!(copies.take(user(), 0, reading, entry(8)).revision, 8, "its reader is answered");
-            assert_eq!(copies.get(user(), 0, 1), None);
+            assert_eq!(copies.take(user(), 0, &reading, entry(8), 0).revision, 8, "its reader is answered");
+            assert!(copies.get(user(), 0, 1).is_none());
         }
         let early = copies.begin(user(), 1);
         copies.remove(user());
         let late = copies.begin(user(), 1);
-        copies.take(user(), 0, early, entry(8));
-        assert_eq!(copies.get(user(), 0, 1), None, "the place is that of a later reader");
-        copies.take(user(), 0, late, entry(9));
-        assert_eq!(copies.get(user(), 0, 1).map(|copy| copy.revision), Some(9));
+        copies.take(user(), 0, &early, entry(8), 0);
+        assert!(copies.get(user(), 0, 1).is_none(), "the place is that of a later reader");
+        copies.take(user(), 0, &late, entry(9), 0);
+        assert_eq!(copies.get(user(), 0, 1).map(|copy| copy.entry.revision), Some(9));
     }
 
     #[test]
     fn an_entry_that_says_the_same_is_the_same() {
         let copies = copies();
-        let first = copies.take(user(), 0, copies.begin(user(), 1), entry(8));
-        let again = copies.take(user(), 0, copies.begin(user(), 2), entry(8));
+        let first = copies.take(user(), 0, &copies.begin(user(), 1), entry(8), 0);
+        let again = copies.take(user(), 0, &copies.begin(user(), 2), entry(8), 0);
         assert!(Arc::ptr_eq(&first, &again));
-        let changed = copies.take(user(), 0, copies.begin(user(), 2), entry(9));
+        let changed = copies.take(user(), 0, &copies.begin(user(), 2), entry(9), 0);
         assert!(!Arc::ptr_eq(&first, &changed));
     }
 }

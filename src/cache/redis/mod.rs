@@ -1,8 +1,9 @@
 //! The cache that all nodes share: one hash for each user in Redis or Redis Cluster.
 //!
 //! `reads.rs` is the connection for polls with its lease, `tracking.rs` hears what changes,
-//! `copies.rs` holds what was read, `lists.rs` and `facts.rs` hold what is kept beside the entries,
-//! `wire.rs` connects and sends, `sentinel.rs` asks Sentinels where to, `shared.rs` is what all of
+//! `copies.rs` holds what was read, `lookups.rs` finds a user's entry, `ending.rs` knows who is polled
+//! while an entry ends, `lives_on.rs` lets it live on, `lists.rs` and `facts.rs` hold what is kept
+//! beside the entries, `wire.rs` connects and sends, `sentinel.rs` asks Sentinels where to, `shared.rs` is what all of
 //! them share, `breaker.rs` fails fast while Redis is away and `probe.rs` looks for its return,
 //! `scripts.rs` builds the calls and reads the replies, `packing.rs` and `pieces.rs` say how Redis
 //! holds a value, `wakes.rs` holds the subscription. To add an operation: a `.lua` in `scripts/`, a
@@ -12,9 +13,12 @@
 mod address;
 mod breaker;
 mod copies;
+mod ending;
 mod facts;
 mod lists;
+mod lives_on;
 mod look;
+mod lookups;
 mod packing;
 mod pieces;
 mod probe;
@@ -42,17 +46,16 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::breaker::Breaker;
 use self::copies::Copies;
-use self::reads::{Connection, Reads};
+use self::ending::Ending;
+use self::reads::Reads;
 use self::run::TrustedRun;
-use self::scripts::{Applied, Outcome, Scripts, is_yes, read_applied, read_hash, read_lookup};
-use self::shared::{COMMANDS_PER_PIPELINE, Shared, hgetall, unexpected_reply};
+use self::scripts::{Applied, Outcome, Scripts, is_yes, read_applied};
+use self::shared::{Shared, unexpected_reply};
 use self::wire::{Connected, away};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{
-    CacheConfig, CacheError, Changes, Derived, Entry, FillToken, Lookup, READ_LEASE, ReadEntry, RedisConfig, SharedRun, Writer, Written,
-};
+use super::{CacheConfig, CacheError, Changes, READ_LEASE, RedisConfig, SharedRun, Writer, Written};
 use crate::base::ids::UserId;
 use crate::base::threads;
 
@@ -67,6 +70,7 @@ const CLUSTER_LOOK: Duration = Duration::from_millis(2500);
 pub struct Redis {
     shared: Arc<Shared>,
     reads: Arc<Reads>,
+    ending: Ending,
     hub: Arc<Hub>,
     epoch: AtomicI64,
     nonces: Nonces,
@@ -95,7 +99,7 @@ impl Redis {
         let end = CancellationToken::new();
         let thread = threads::start("read-lease", end.clone());
         let thread = thread.map_err(|error| CacheError::Away(format!("no thread for the read lease: {error}")))?;
-        let copies = Copies::new(config.capacity_bytes);
+        let (copies, ending) = (Copies::new(config.capacity_bytes), Ending::new(config.ttl));
         let (nonces, reads) = (Nonces::new(), Arc::new(Reads::new(copies, thread.clone())));
         let connected = ArcSwap::from_pointee(connected);
         let (node, run) = (nonces.next(), TrustedRun::default());
@@ -105,7 +109,7 @@ impl Redis {
         let wakes = tokio::spawn(wakes::run(Arc::clone(&shared), Arc::clone(&reads), Arc::clone(&hub)));
         let lease = thread.spawn(Arc::clone(&reads).run(Arc::clone(&shared)));
         let tasks = [probe, wakes, lease].map(AbortOnDropHandle::new);
-        Ok(Self { shared, reads, hub, epoch: AtomicI64::new(0), nonces, _tasks: tasks, _end_of_thread: end.drop_guard() })
+        Ok(Self { shared, reads, ending, hub, epoch: AtomicI64::new(0), nonces, _tasks: tasks, _end_of_thread: end.drop_guard() })
     }
 
     pub(super) fn epoch(&self) -> &AtomicI64 {
@@ -121,7 +125,7 @@ impl Redis {
     #[cfg(test)]
     pub(super) async fn is_leased(&self) -> bool {
         let connection = self.reads.connection(&self.shared, self.shared.deadline()).await.unwrap();
-        connection.is_leased()
+        connection.leased_at().is_some()
     }
 
     /// As if Redis had told of a change.
@@ -170,150 +174,11 @@ impl Redis {
         Ok(others.then(|| Instant::now() + READ_LEASE))
     }
 
-    pub(super) async fn get(&self, user: UserId) -> Result<Lookup, CacheError> {
-        let epoch = self.epoch.load(Ordering::Acquire);
-        let outcome = self.look(user, epoch).await.and_then(|lookup| self.still(epoch, lookup));
-        self.shared.meters.read(outcome.as_ref());
-        outcome
-    }
-
     /// What was read, if that is still what may be read: meanwhile another run may have taken the place
     /// of the one that was asked, with entries of the same epoch that are outdated.
     pub(in crate::cache) fn still<T>(&self, epoch: i64, read: T) -> Result<T, CacheError> {
         self.shared.run.check_now()?;
         if self.epoch.load(Ordering::Acquire) == epoch { Ok(read) } else { Err(CacheError::Away("another epoch has begun".to_owned())) }
-    }
-
-    async fn look(&self, user: UserId, epoch: i64) -> Result<Lookup, CacheError> {
-        self.shared.breaker.check()?;
-        let deadline = self.shared.deadline();
-        let connection = self.reads.connection(&self.shared, deadline).await?;
-        // Nearly all polls end here: so without the lists that `copies` makes.
-        if connection.is_leased()
-            && let Some(copy) = self.reads.copies.get(user, epoch, connection.number)
-        {
-            self.shared.meters.copies_shown(1);
-            return Ok(Lookup::Hit(copy));
-        }
-        // Boxed, so that those need not carry its room.
-        Box::pin(self.look_beyond(user, epoch, &connection, deadline)).await
-    }
-
-    /// What a user's entry is where no copy of it can be shown at once.
-    async fn look_beyond(&self, user: UserId, epoch: i64, connection: &Connection, deadline: Instant) -> Result<Lookup, CacheError> {
-        if let Some(copy) = self.copies(&[user], epoch, connection, deadline).await.pop().flatten() {
-            return Ok(Lookup::Hit(copy));
-        }
-        if let Some(entry) = self.ask(&[user], epoch, connection, deadline).await?.pop().flatten() {
-            return Ok(Lookup::Hit(entry));
-        }
-        self.look_again(&[user], epoch, deadline).await?.pop().ok_or_else(unexpected_reply)
-    }
-
-    /// The copies of users' entries that this node may show.
-    async fn copies(&self, users: &[UserId], epoch: i64, connection: &Connection, deadline: Instant) -> Vec<Option<Arc<ReadEntry>>> {
-        let reads = &self.reads;
-        let copies = || users.iter().map(|&user| reads.copies.get(user, epoch, connection.number)).collect::<Vec<_>>();
-        let is_leased = connection.is_leased();
-        let found = if connection.tells { copies() } else { vec![None; users.len()] };
-        let found = match found.iter().all(Option::is_none) {
-            false if !is_leased => match reads.renewed(deadline).await {
-                Some(renewed) if renewed == connection.number => copies(),
-                // Redis is asked for them.
-                _ => vec![None; users.len()],
-            },
-            _ => found,
-        };
-        self.shared.meters.copies_shown(found.iter().flatten().count());
-        found
-    }
-
-    /// What Redis has of users, where that is a hit. Over a new connection if this one was closed.
-    async fn ask(
-        &self,
-        users: &[UserId],
-        epoch: i64,
-        connection: &Connection,
-        deadline: Instant,
-    ) -> Result<Vec<Option<Arc<ReadEntry>>>, CacheError> {
-        match self.ask_over(users, epoch, connection, deadline).await {
-            Err(_) if connection.was_dropped() && Instant::now() < deadline => {
-                let another = self.reads.connection(&self.shared, deadline).await?;
-                self.ask_over(users, epoch, &another, deadline).await
-            }
-            asked => asked,
-        }
-    }
-
-    async fn ask_over(
-        &self,
-        users: &[UserId],
-        epoch: i64,
-        connection: &Connection,
-        deadline: Instant,
-    ) -> Result<Vec<Option<Arc<ReadEntry>>>, CacheError> {
-        let (shared, copies) = (&self.shared, &self.reads.copies);
-        let mut found = Vec::with_capacity(users.len());
-        for chunk in users.chunks(COMMANDS_PER_PIPELINE) {
-            let readings: Vec<_> = chunk.iter().map(|&user| copies.begin(user, connection.number)).collect();
-            let commands = chunk.iter().map(|&user| hgetall(&shared.key(user))).collect();
-            let replies = connection.send(shared, commands, deadline).await?;
-            for ((&user, reading), reply) in chunk.iter().zip(readings).zip(replies) {
-                let reply = reply.map_err(|error| away(&error))?;
-                let entry = read_hash(&reply).and_then(|found| found.clean(epoch));
-                if entry.is_none() {
-                    copies.remove(user);
-                }
-                found.push(entry.map(|entry| copies.take(user, epoch, reading, entry)));
-            }
-        }
-        Ok(found)
-    }
-
-    pub(super) fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
-        self.reads.copies.keep(user, entry, derived);
-    }
-
-    /// For users whose plain read was no hit: the same decided atomically, with fill tokens.
-    async fn look_again(&self, users: &[UserId], epoch: i64, deadline: Instant) -> Result<Vec<Lookup>, CacheError> {
-        let shared = &self.shared;
-        let call = |&user: &UserId, form| shared.scripts.get(form, &shared.key(user), self.nonces.next(), epoch);
-        let values = shared.run(users, deadline, call).await?;
-        values.into_iter().map(|value| read_lookup(value, epoch).ok_or_else(unexpected_reply)).collect()
-    }
-
-    pub(super) async fn get_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
-        let epoch = self.epoch.load(Ordering::Acquire);
-        let outcome = self.look_many(users, epoch).await.and_then(|lookups| self.still(epoch, lookups));
-        match &outcome {
-            Ok(lookups) => lookups.iter().for_each(|lookup| self.shared.meters.read(Ok(lookup))),
-            Err(error) => self.shared.meters.read(Err(error)),
-        }
-        outcome
-    }
-
-    async fn look_many(&self, users: &[UserId], epoch: i64) -> Result<Vec<Lookup>, CacheError> {
-        self.shared.breaker.check()?;
-        let deadline = self.shared.deadline();
-        let connection = self.reads.connection(&self.shared, deadline).await?;
-        let copies = self.copies(users, epoch, &connection, deadline).await;
-        let rest = missing(users, &copies);
-        let read = self.ask(&rest, epoch, &connection, deadline).await?;
-        let missed = missing(&rest, &read);
-        let mut again = self.look_again(&missed, epoch, deadline).await?.into_iter();
-        let mut read = read.into_iter().map(|entry| entry.map(Lookup::Hit).or_else(|| again.next()));
-        let lookups = copies.into_iter().map(|copy| copy.map(Lookup::Hit).or_else(|| read.next().flatten()));
-        lookups.map(|lookup| lookup.ok_or_else(unexpected_reply)).collect()
-    }
-
-    pub(super) async fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> Result<bool, CacheError> {
-        let shared = &self.shared;
-        let epoch = self.epoch.load(Ordering::Acquire);
-        let call = |&user: &UserId, form| shared.scripts.fill(form, &shared.key(user), token, epoch, entry);
-        let values = shared.run(&[user], shared.deadline(), call).await?;
-        let kept = values.first().is_some_and(is_yes);
-        shared.meters.fill(kept);
-        Ok(kept)
     }
 
     pub(super) async fn apply_write(&self, writer: Writer, changes: Changes<'_>) -> Result<bool, CacheError> {
@@ -413,11 +278,6 @@ impl Redis {
     pub(super) fn ask_again(&self) {
         self.shared.open("the Sentinels are asked again");
     }
-}
-
-/// The users of whom nothing was found.
-fn missing(users: &[UserId], found: &[Option<Arc<ReadEntry>>]) -> Vec<UserId> {
-    users.iter().zip(found).filter(|(_, entry)| entry.is_none()).map(|(&user, _)| user).collect()
 }
 
 impl std::fmt::Debug for Redis {

@@ -61,10 +61,16 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Whether copies may be shown. Ask before looking for a copy: one that was found before may have
-    /// changed since.
-    pub(super) fn is_leased(&self) -> bool {
-        nanos(self.made.elapsed()) < self.lease_ends.load(Ordering::Acquire)
+    /// The time, in nanoseconds since it was made.
+    pub(super) fn now(&self) -> u64 {
+        nanos(self.made.elapsed())
+    }
+
+    /// The same if copies may be shown, else None. Ask before looking for a copy: one that was found
+    /// before may have changed since.
+    pub(super) fn leased_at(&self) -> Option<u64> {
+        let now = self.now();
+        (now < self.lease_ends.load(Ordering::Acquire)).then_some(now)
     }
 
     /// Whether an answer failed to come because it was closed, which does not tell that Redis is away.
@@ -78,6 +84,19 @@ impl Connection {
         let sent = shared.send(self.wire.clone(), commands, deadline).await;
         // One that had waited elsewhere until shortly before tells nothing about the connection.
         if had < shared.redis.timeout / 2 { sent } else { self.note(sent) }
+    }
+
+    /// Runs a script call for each item, in one pipeline. As many results as items.
+    pub(super) async fn run<T>(
+        &self,
+        shared: &Shared,
+        items: &[T],
+        deadline: Instant,
+        call: impl Fn(&T, Form) -> Cmd,
+    ) -> Result<Replies, CacheError> {
+        let mut replies = self.send(shared, items.iter().map(|item| call(item, Form::Hash)).collect(), deadline).await?;
+        shared.repeat_unknown(self.wire.clone(), items, &mut replies, deadline, &call).await?;
+        Ok(replies)
     }
 
     /// Gives the connection up if it failed: were its other end gone without a word, it would only
@@ -99,7 +118,7 @@ impl Connection {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -141,7 +141,7 @@ impl Scripts {
     }
 
     /// Of what is filled in now.
-    fn life_ms(&self) -> u64 {
+    pub(super) fn life_ms(&self) -> u64 {
         self.ttl_ms - rand::rng().random_range(0..=self.ttl_ms / SPREAD)
     }
 
@@ -177,9 +177,10 @@ impl Scripts {
     }
 
     /// Its reply is for [`is_yes`].
-    pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, entry: &Entry) -> Cmd {
+    pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, life_ms: u64, entry: &Entry) -> Cmd {
         let mut call = self.fill.call(form, key);
-        call.arg(hex(token.0)).arg(epoch).arg(self.life_ms()).arg(entry.revision);
+        call.arg(hex(token.0)).arg(epoch).arg(life_ms);
+        call.arg("!r").arg(entry.revision).arg("!e").arg(epoch);
         add_fields(&mut call, &packed(&entry.parts));
         call
     }
@@ -187,7 +188,8 @@ impl Scripts {
     /// Its reply is for [`is_yes`].
     pub(super) fn fill_facts(&self, form: Form, key: &str, token: FillToken, epoch: i64, codes: &[(UserId, u8)]) -> Cmd {
         let mut call = self.fill.call(form, key);
-        call.arg(hex(token.0)).arg(epoch).arg(self.life_ms()).arg(FACTS);
+        call.arg(hex(token.0)).arg(epoch).arg(self.life_ms());
+        call.arg("!r").arg(FACTS).arg("!e").arg(epoch);
         if codes.len() > MOST_IN_A_LIST {
             call.arg("!p").arg(".".repeat(LISTPACK_VALUE_BYTES + 1));
         }

@@ -214,7 +214,7 @@ impl Shared {
 
     /// Calls whose script the server did not know (it restarted, or was told to forget) are sent
     /// again with the script itself.
-    async fn repeat_unknown<T>(
+    pub(super) async fn repeat_unknown<T>(
         &self,
         wire: Wire,
         items: &[T],
@@ -244,9 +244,11 @@ pub(super) fn unexpected_reply() -> CacheError {
     CacheError::Away("Redis sent a reply of an unexpected form".to_owned())
 }
 
-/// The hot path's read.
-pub(super) fn hgetall(key: &str) -> Cmd {
-    let mut command = cmd("HGETALL");
-    command.arg(key);
-    command
+/// The hot path's read: the entry, and for how long it lives.
+pub(super) fn entry_and_life(key: &str) -> [Cmd; 2] {
+    ["HGETALL", "PTTL"].map(|name| {
+        let mut command = cmd(name);
+        command.arg(key);
+        command
+    })
 }

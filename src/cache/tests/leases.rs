@@ -85,12 +85,12 @@ async fn hears_wakes(reader: &Cache, writer: &Cache) {
 }
 
 /// Reads, and fills where there is nothing.
-async fn read(cache: &Cache, revision: Revision) -> Revision {
+pub(super) async fn read(cache: &Cache, revision: Revision) -> Revision {
     match cache.get(user(USER)).await.unwrap() {
         Lookup::Hit(entry) => entry.revision,
         Lookup::Miss { fill, .. } => {
             if let Some(token) = fill {
-                cache.fill(user(USER), token, &entry(revision)).await.unwrap();
+                cache.fill(user(USER), token, &to_fill(entry(revision))).await.unwrap();
             }
             revision
         }
@@ -118,13 +118,13 @@ fn up_to(micros: u64) -> Duration {
     Duration::from_micros(rand::rng().random_range(0..micros))
 }
 
-async fn is_leased(cache: &Cache) -> bool {
+pub(super) async fn is_leased(cache: &Cache) -> bool {
     let Cache::Redis(redis) = cache else { unreachable!() };
     redis.is_leased().await
 }
 
 /// How many entries Redis was asked for.
-async fn entries_asked_for(raw: &mut Raw) -> i64 {
+pub(super) async fn entries_asked_for(raw: &mut Raw) -> i64 {
     let stats: String = raw.ask(&["INFO", "commandstats"]).await;
     let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_hgetall:calls=")?.split(',').next()?.parse().ok());
     calls.unwrap_or_default()
@@ -151,7 +151,7 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
                     Lookup::Miss { fill, .. } => {
                         let revision = committed.load(Ordering::SeqCst);
                         if let Some(token) = fill {
-                            reader.fill(user(USER), token, &entry(revision)).await.unwrap();
+                            reader.fill(user(USER), token, &to_fill(entry(revision))).await.unwrap();
                         }
                         revision
                     }

@@ -6,6 +6,7 @@ mod facts;
 mod leases;
 mod lists;
 mod live;
+mod lives_on;
 mod memory;
 mod outage;
 mod polls;
@@ -61,6 +62,11 @@ fn user(id: i64) -> UserId {
 /// An entry whose only part says its revision.
 fn entry(revision: Revision) -> Entry {
     Entry { revision, parts: parts(revision) }
+}
+
+/// An entry as readers bring it.
+fn to_fill(entry: Entry) -> Arc<ReadEntry> {
+    Arc::new(entry.into())
 }
 
 fn parts(revision: Revision) -> Parts {

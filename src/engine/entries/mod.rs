@@ -16,6 +16,7 @@
 //! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each
 //! part is written.
 
+mod lives_on;
 mod reader;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,7 @@ use crate::base::ids::UserId;
 use crate::cache::{Cache, Derived, Entry, FillToken, Lookup, Parts, ReadEntry, Revision};
 use crate::db::{Db, DbResult, in_time};
 
+pub use self::lives_on::statement;
 pub use self::reader::{EntryReader, EntryRow, EntryRows, UserRows};
 
 /// How many bytes of loads are remembered for readers with the same fill token.
@@ -299,7 +301,7 @@ impl Entries {
     }
 
     /// Fills, unless the world changed since the read began.
-    async fn fill(&self, user: UserId, token: FillToken, epoch: i64, entry: &Entry) {
+    async fn fill(&self, user: UserId, token: FillToken, epoch: i64, entry: &Arc<ReadEntry>) {
         if self.guard.trust() != Trust::Full || self.cache.epoch() != epoch {
             return;
         }

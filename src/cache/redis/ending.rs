@@ -1,0 +1,71 @@
+//! Users whose entries are polled and end soon.
+//!
+//! Redis ends an entry some time after it was filled in or written, so that one that is outdated, as a
+//! failover lost the begin of a write, does not stay. One that is polled is compared with SQL before
+//! it ends, with many others at once, and lives on if it shows the same revision. So a client that
+//! polls again and again does not have its entry read anew each time.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::base::ids::UserId;
+use crate::cache::Revision;
+
+/// How many wait to be compared, at most.
+const MAX_ENDING: usize = 100_000;
+
+/// Those of a node.
+#[derive(Debug)]
+pub(super) struct Ending {
+    users: Mutex<HashMap<UserId, Revision>>,
+    some: Notify,
+    ttl: Duration,
+}
+
+impl Ending {
+    /// Of entries with such a life.
+    pub(super) fn new(ttl: Duration) -> Self {
+        Self { users: Mutex::default(), some: Notify::new(), ttl }
+    }
+
+    /// How long it is until an entry ends soon that lives for so many milliseconds more: it does in the
+    /// last half of a whole life.
+    pub(super) fn wait(&self, life_ms: u64) -> Duration {
+        Duration::from_millis(life_ms).saturating_sub(self.ttl / 2)
+    }
+
+    /// When one that ends soon is thought of again, should it not have been compared by then.
+    pub(super) fn again(&self) -> Duration {
+        self.ttl / 6
+    }
+
+    /// Every change is made in one step, so a poisoned lock guards whole data.
+    fn users(&self) -> MutexGuard<'_, HashMap<UserId, Revision>> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A user is polled whose entry ends soon, and shows this revision.
+    pub(super) fn add(&self, user: UserId, revision: Revision) {
+        let mut users = self.users();
+        if users.len() < MAX_ENDING {
+            users.insert(user, revision);
+        }
+        if users.len() == 1 {
+            self.some.notify_one();
+        }
+    }
+
+    /// Takes them, once there are any.
+    pub(super) async fn take(&self) -> Vec<(UserId, Revision)> {
+        loop {
+            let users = std::mem::take(&mut *self.users());
+            if !users.is_empty() {
+                return users.into_iter().collect();
+            }
+            self.some.notified().await;
+        }
+    }
+}
