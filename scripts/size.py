@@ -29,9 +29,11 @@ from concurrent.futures import ThreadPoolExecutor
 ACTIVE_SHARE = 0.30
 POLLS_A_DAY = 240
 PEAK = 3
-# Seconds between two polls of a client (HEADMARK_POLL_INTERVAL), and the life of an entry (HEADMARK_CACHE_TTL_S), after which a poll reads SQL once more.
+# Seconds between two polls of a client (HEADMARK_POLL_INTERVAL), and the life of an entry (HEADMARK_CACHE_TTL_S). How often a client comes back after a pause
+# in which its entry has ended: so many polls read SQL. Any other finds the entry in the last half of its life at this interval, so that it lives on.
 POLL_INTERVAL_S = 30
 CACHE_TTL_S = 60
+VISITS_A_DAY = 12
 WRITES_A_DAY = {
     "counter raised (likes, comments, mentions)": 20,
     "marked as read (badges, channels, chats, the feed)": 12,
@@ -60,6 +62,8 @@ CPU_POLL = {"node": 14.9, "redis": 4.7, "postgres": 0.0}
 CPU_WRITE = {"node": 86.4, "redis": 22.8, "postgres": 122.2}
 # What a poll costs more that finds no entry.
 CPU_MISS = {"node": 138.1, "redis": 41.0, "postgres": 88.0}
+# What it costs that an entry lives on. A node's part is assumed: it is less than what polls differ by from one measurement to the next.
+CPU_LIVE_ON = {"node": 5.0, "redis": 3.8, "postgres": 2.0}
 # How busy a core is to be at the peak, and how many cores a node has.
 BUSY = 0.5
 NODE_CORES = 4
@@ -154,10 +158,12 @@ TEXT = "This is a message of one hundred characters, as people send them to each
 class Server:
     """A node, asked over many connections."""
 
-    def __init__(self, program):
+    def __init__(self, program, *more):
         folder = tempfile.mkdtemp(prefix="headmark-size-")
         self.process = subprocess.Popen(
-            [program, "serve", "--listen", "127.0.0.1:0", "--log", "error", "--rate-limit", "0", "--data-dir", folder], stdout=subprocess.PIPE, text=True
+            [program, "serve", "--listen", "127.0.0.1:0", "--log", "error", "--rate-limit", "0", "--data-dir", folder, *more],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for line in self.process.stdout:
             if found := re.search(r"is listening on http://([^ \n]+)", line):
@@ -185,6 +191,13 @@ class Server:
         if answer.status >= 300:
             raise SystemExit(f"{method} {path}: {answer.status} {text.decode()}")
         return json.loads(text) if text else None
+
+    def metric(self, name):
+        """The sum of a metric, 0 where there is none yet."""
+        connection = http.client.HTTPConnection(self.address, timeout=60)
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(f"{name}[ {{]", line))
 
     def send_all(self, what, requests):
         """Many requests at once. Each is what `send` takes."""
@@ -328,12 +341,12 @@ def cpu_of_stores_and(node):
     return {"node": ticks(node), "redis": in_redis, "postgres": ticks(postmaster, True) + sum(map(ticks, children))}
 
 
-def load_with_wrk(address, request):
+def load_with_wrk(address, request, connections=64):
     """Sends this for a while; how many were answered."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(LUA.replace("REQUEST", request))
         script.flush()
-        done = subprocess.run(["wrk", "-t2", "-c64", f"-d{LOAD_S}s", "-s", script.name, f"http://{address}"], capture_output=True, text=True, check=True)
+        done = subprocess.run(["wrk", "-t2", f"-c{connections}", f"-d{LOAD_S}s", "-s", script.name, f"http://{address}"], capture_output=True, text=True, check=True)
     if "Non-2xx" in done.stdout:
         raise SystemExit(f"not all were answered well:\n{done.stdout}")
     return int(re.search(r"(\d+) requests in", done.stdout)[1])
@@ -364,6 +377,26 @@ def cpu(program):
             print(f"{what}: µs of CPU: {each} ({answered:,} requests)", flush=True)
     finally:
         server.stop()
+    cpu_of_living_on(program)
+
+
+def cpu_of_living_on(program):
+    """What it costs more that entries live on: polls while they do, against polls while they need not."""
+    spent = {}
+    for ttl_s in (3600, 10):
+        server = Server(program, "--cache-ttl-s", str(ttl_s))
+        try:
+            redis("flushall")
+            server.send_all("first polls", [("GET", f"/v1/users/{user}/badges") for user in range(1, LOADED_USERS + 1)])
+            load_with_wrk(server.address, LOADS["poll"], 2)
+            before, extended = cpu_of_stores_and(server.process.pid), server.metric("headmark_cache_extended_total")
+            polls = load_with_wrk(server.address, LOADS["poll"], 2)
+            after, extended = cpu_of_stores_and(server.process.pid), server.metric("headmark_cache_extended_total") - extended
+            spent[ttl_s] = {part: (after[part] - before[part]) / polls for part in after}
+        finally:
+            server.stop()
+    each = ", ".join(f"{part} {(spent[10][part] - spent[3600][part]) * polls / extended * 1e6:.1f}" for part in spent[10])
+    print(f"an entry lives on: µs of CPU: {each} ({extended:,.0f} of them at {polls:,} polls)", flush=True)
 
 
 # ---- planning -----------------------------------------------------------------------------------------------------------------
@@ -420,21 +453,23 @@ def plan():
     active = lambda users: users * ACTIVE_SHARE
     polls_s = lambda users: active(users) * POLLS_A_DAY / 86400 * PEAK
     writes_s = lambda users: active(users) * writes / 86400 * PEAK
-    missed_s = lambda users: polls_s(users) * min(1, POLL_INTERVAL_S / CACHE_TTL_S)
+    missed_s = lambda users: polls_s(users) * VISITS_A_DAY / POLLS_A_DAY
+    living_on_s = lambda users: (polls_s(users) - missed_s(users)) * min(1, POLL_INTERVAL_S / (CACHE_TTL_S / 2))
 
     def of_store(store):
-        kinds = ((polls_s, CPU_POLL), (missed_s, CPU_MISS), (writes_s, CPU_WRITE))
+        kinds = ((polls_s, CPU_POLL), (missed_s, CPU_MISS), (living_on_s, CPU_LIVE_ON), (writes_s, CPU_WRITE))
         return lambda users: sum(cores(rate(users), micros[store]) for rate, micros in kinds)
 
     def reckoned(store):
-        kinds = (("polls", CPU_POLL), ("SQL polls", CPU_MISS), ("writes", CPU_WRITE))
+        kinds = (("polls", CPU_POLL), ("SQL polls", CPU_MISS), ("living on", CPU_LIVE_ON), ("writes", CPU_WRITE))
         return f"({' + '.join(f'{name} × {micros[store]:g} µs' for name, micros in kinds if micros[store])}) / {BUSY}"
 
     whole = lambda number: f"{math.ceil(number):,}"
     some = lambda number: f"{number:.1f}" if number < 10 else whole(number)
     line("active on a day", f"users × {ACTIVE_SHARE}", active)
     line("polls a second, at the peak", f"active × {POLLS_A_DAY} / 86,400 × {PEAK}", polls_s)
-    line("of them read SQL", f"polls × {POLL_INTERVAL_S} s / {CACHE_TTL_S} s", missed_s)
+    line("of them read SQL", f"polls × {VISITS_A_DAY} / {POLLS_A_DAY}", missed_s)
+    line("entries that live on", f"the other polls × min(1, {POLL_INTERVAL_S} s / ({CACHE_TTL_S} s / 2))", living_on_s)
     line("writes a second, at the peak", f"active × {writes:g} / 86,400 × {PEAK}", writes_s)
     line("cores of nodes", reckoned("node"), of_store("node"), some)
     nodes = lambda users: max(2, math.ceil(of_store("node")(users) / NODE_CORES) + 1)
