@@ -127,12 +127,15 @@ impl Postgres {
         let users = i64::try_from(users)?;
         let names: Vec<&str> = BADGES.to_vec();
         let mut conn = self.connect("headmark").await?;
-        sqlx::query("insert into users (user_id, revision, marks) select g, $2, $3 from generate_series(1, $1) g")
-            .bind(users)
-            .bind(REVISION)
-            .bind(marks())
-            .execute(&mut conn)
-            .await?;
+        sqlx::query(
+            "insert into users (user_id, revision, marks, enrolled, seen_day)
+            select g, $2, $3, 0, cast(extract(epoch from now()) as bigint) / 86400 from generate_series(1, $1) g",
+        )
+        .bind(users)
+        .bind(REVISION)
+        .bind(marks())
+        .execute(&mut conn)
+        .await?;
         conn.execute("vacuum analyze").await?;
         let mut conn = self.connect("plain").await?;
         conn.execute(PLAIN_COUNTERS).await?;
@@ -193,7 +196,12 @@ pub(crate) async fn fill_sqlite(folder: &Path, users: u64) -> Result<()> {
     let options = SqliteConnectOptions::new().filename(folder.join("headmark.sqlite")).synchronous(SqliteSynchronous::Off);
     let mut conn = options.connect().await?;
     let numbers = "with recursive numbers (n) as (select $1 union all select n + 1 from numbers where n < $2)";
-    let insert = format!("{numbers} insert into users (user_id, revision, marks) select n, {REVISION}, '{}' from numbers", marks());
+    // They were seen today, so that their polls write nothing.
+    let insert = format!(
+        "{numbers} insert into users (user_id, revision, marks, enrolled, seen_day)
+        select n, {REVISION}, '{}', 0, unixepoch() / 86400 from numbers",
+        marks()
+    );
     let mut first = 1;
     while first <= users {
         let last = users.min(first + CHUNK - 1);

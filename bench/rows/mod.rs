@@ -13,6 +13,7 @@ mod notifications;
 mod polls;
 mod receipts;
 mod relations;
+mod visits;
 mod whole;
 
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use crate::report::{Goal, Report};
 use crate::stats::{float, grouped};
 use crate::wire;
 
-use super::Stage;
+use super::{Stage, visits};
 
 /// 99.99 % of the polls are to stay below the latency of the bare route, times this.
 const BELOW: f64 = 1.5;
@@ -65,6 +65,7 @@ pub(super) async fn run(stage: &Stage, report: &mut Report) -> Result<()> {
         report.compare(goal, ours, theirs);
     }
     explain(stage, report, &answer, before).await?;
+    visits::run(stage, report, &bare).await?;
     if let [bare_max, embedded_max, server_max, ..] = series.as_slice() {
         latencies(stage, report, &full, [(&bare, bare_max), (&stage.embedded, embedded_max), (&stage.server, server_max)]).await?;
     }
@@ -122,7 +123,7 @@ async fn explain(stage: &Stage, report: &mut Report, answer: &wire::Answer, befo
     report.explain(&format!(
         "**Polls** pick users at random from {polling} of all users, so that nearly all are answered from the cache, as in production, where a user \
          who polls does it again and again; each was polled once before. Share of hits in the run, from `/metrics`: embedded {}, server {}. An entry in Redis \
-         lives for 60 s at most, as by default, and is then read from SQL once more.",
+         lives for 60 s, as by default, and lives on while it is polled.",
         ratios.first().map_or("n/a", String::as_str),
         ratios.get(1).map_or("n/a", String::as_str),
     ));

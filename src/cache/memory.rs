@@ -18,7 +18,7 @@ use super::entry::EntryState;
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, Change, Derived, FillToken, KEPT_BYTES, Lookup, ReadEntry, Writer};
+use super::{CacheConfig, Change, Derived, Entry, FillToken, KEPT_BYTES, Lookup, ReadEntry, Writer};
 use crate::base::id_hash::IdHash;
 use crate::base::ids::UserId;
 
@@ -257,7 +257,7 @@ impl Memory {
         shard.change_or_insert(user, now_ms, self.ttl_ms, self.room, |slot| slot.state.get(nonce, epoch, now_ms)).unwrap_or(nothing)
     }
 
-    pub(super) fn fill(&self, user: UserId, token: FillToken, entry: &Arc<ReadEntry>) -> bool {
+    pub(super) fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> bool {
         let now_ms = self.clock.now_ms();
         let fill = |slot: &mut Slot| {
             let kept = slot.state.fill(token, self.epoch.load(Ordering::Acquire), entry, now_ms);

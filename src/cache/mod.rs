@@ -260,7 +260,7 @@ impl Cache {
 
     /// After a miss: brings what SQL said, read after the miss. Whether it was kept; not if the
     /// token has died meanwhile.
-    pub async fn fill(&self, user: UserId, token: FillToken, entry: &Arc<ReadEntry>) -> Result<bool, CacheError> {
+    pub async fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> Result<bool, CacheError> {
         match self {
             Self::Memory(memory) => Ok(memory.fill(user, token, entry)),
             Self::Redis(redis) => redis.fill(user, token, entry).await,

@@ -10,6 +10,15 @@ use crate::base::ids::UserId;
 use crate::base::recent::Recent;
 use crate::cache::{Derived, Entry, KEPT_BYTES, ReadEntry};
 
+/// How long a copy may be shown, in nanoseconds since the connection was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Life {
+    /// From when on it ends soon.
+    pub(super) soon: u64,
+    /// When the entry ends in Redis, which may tell of it later.
+    pub(super) end: u64,
+}
+
 /// A place for a copy.
 #[derive(Debug, Clone)]
 struct Place {
@@ -21,8 +30,7 @@ struct Place {
     epoch: i64,
     /// None until Redis has answered.
     entry: Option<Arc<ReadEntry>>,
-    /// From when on it ends soon, in nanoseconds since the connection was made.
-    ends_soon: u64,
+    life: Life,
 }
 
 impl Place {
@@ -35,7 +43,6 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) entry: Arc<ReadEntry>,
-    /// From when on it ends soon, in nanoseconds since the connection was made.
     pub(super) ends_soon: u64,
 }
 
@@ -62,16 +69,17 @@ impl Copies {
 
     /// A user's, of this epoch, of which Redis would have told over this connection if it had
     /// changed.
-    pub(super) fn get(&self, user: UserId, epoch: i64, connection: u64) -> Option<Copy> {
+    pub(super) fn get(&self, user: UserId, epoch: i64, connection: u64, now: u64) -> Option<Copy> {
         let place = self.places.get(user)?;
-        let entry = if place.connection == connection && place.epoch == epoch { place.entry } else { None };
-        entry.map(|entry| Copy { entry, ends_soon: place.ends_soon })
+        let is_right = place.connection == connection && place.epoch == epoch && now < place.life.end;
+        let entry = if is_right { place.entry } else { None };
+        entry.map(|entry| Copy { entry, ends_soon: place.life.soon })
     }
 
     /// From then on the user's copy ends soon.
     pub(super) fn ends_soon(&self, user: UserId, from: u64) {
         self.places.change(user, |place| {
-            place.ends_soon = from;
+            place.life.soon = from;
             place.weight()
         });
     }
@@ -85,27 +93,27 @@ impl Copies {
             return Reading { place: place.number, before };
         }
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let place = Place { number, connection, epoch: 0, entry: None, ends_soon: u64::MAX };
+        let place = Place { number, connection, epoch: 0, entry: None, life: Life { soon: 0, end: 0 } };
         let weight = place.weight();
         self.places.insert(user, place, weight);
         Reading { place: number, before }
     }
 
-    /// Puts a hit of this epoch, which ends soon from then on, into the place that was made for it, if
+    /// Puts a hit of this epoch into the place that was made for it, if
     /// that is still there. A hit that says the same as what was read before is that entry, with all
     /// that is kept with it.
-    pub(super) fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, ends_soon: u64) -> Arc<ReadEntry> {
+    pub(super) fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, life: Life) -> Arc<ReadEntry> {
         let before = reading.before.as_ref().filter(|before| ****before == entry).cloned();
         let entry = before.unwrap_or_else(|| Arc::new(entry.into()));
-        self.put(user, epoch, reading, &entry, ends_soon);
+        self.put(user, epoch, reading, &entry, life);
         entry
     }
 
-    /// The same with what Redis was filled with.
-    pub(super) fn put(&self, user: UserId, epoch: i64, reading: &Reading, entry: &Arc<ReadEntry>, ends_soon: u64) {
+    /// The same with one that there was before, and that Redis still has.
+    pub(super) fn put(&self, user: UserId, epoch: i64, reading: &Reading, entry: &Arc<ReadEntry>, life: Life) {
         self.places.change(user, |place| {
             if place.number == reading.place {
-                (place.epoch, place.entry, place.ends_soon) = (epoch, Some(Arc::clone(entry)), ends_soon);
+                (place.epoch, place.entry, place.life) = (epoch, Some(Arc::clone(entry)), life);
             }
             place.weight()
         });
@@ -141,6 +149,8 @@ impl Copies {
 mod tests {
     use super::*;
 
+    const LIFE: Life = Life { soon: 5, end: 10 };
+
     fn user() -> UserId {
         UserId::try_from(7).unwrap()
     }
@@ -157,10 +167,11 @@ mod tests {
     fn a_copy_is_of_its_epoch_and_its_connection() {
         let copies = copies();
         let reading = copies.begin(user(), 1);
-        assert!(copies.get(user(), 0, 1).is_none(), "nothing was read yet");
-        let read = copies.take(user(), 3, &reading, entry(8), 0);
-        assert!(copies.get(user(), 3, 1).is_some_and(|copy| Arc::ptr_eq(&copy.entry, &read)));
-        assert!(copies.get(user(), 4, 1).or(copies.get(user(), 3, 2)).is_none());
+        assert!(copies.get(user(), 0, 1, 9).is_none(), "nothing was read yet");
+        let read = copies.take(user(), 3, &reading, entry(8), LIFE);
+        assert!(copies.get(user(), 3, 1, 9).is_some_and(|copy| Arc::ptr_eq(&copy.entry, &read)));
+        assert!(copies.get(user(), 3, 1, 10).is_none(), "it has ended in Redis");
+        assert!(copies.get(user(), 4, 1, 9).or(copies.get(user(), 3, 2, 9)).is_none());
     }
 
     #[test]
@@ -169,25 +180,25 @@ mod tests {
         for forget in [Copies::clear, |copies: &Copies| copies.remove(user())] {
             let reading = copies.begin(user(), 1);
             forget(&copies);
-            assert_eq!(copies.take(user(), 0, &reading, entry(8), 0).revision, 8, "its reader is answered");
-            assert!(copies.get(user(), 0, 1).is_none());
+            assert_eq!(copies.take(user(), 0, &reading, entry(8), LIFE).revision, 8, "its reader is answered");
+            assert!(copies.get(user(), 0, 1, 9).is_none());
         }
         let early = copies.begin(user(), 1);
         copies.remove(user());
         let late = copies.begin(user(), 1);
-        copies.take(user(), 0, &early, entry(8), 0);
-        assert!(copies.get(user(), 0, 1).is_none(), "the place is that of a later reader");
-        copies.take(user(), 0, &late, entry(9), 0);
-        assert_eq!(copies.get(user(), 0, 1).map(|copy| copy.entry.revision), Some(9));
+        copies.take(user(), 0, &early, entry(8), LIFE);
+        assert!(copies.get(user(), 0, 1, 9).is_none(), "the place is that of a later reader");
+        copies.take(user(), 0, &late, entry(9), LIFE);
+        assert_eq!(copies.get(user(), 0, 1, 9).map(|copy| copy.entry.revision), Some(9));
     }
 
     #[test]
     fn an_entry_that_says_the_same_is_the_same() {
         let copies = copies();
-        let first = copies.take(user(), 0, &copies.begin(user(), 1), entry(8), 0);
-        let again = copies.take(user(), 0, &copies.begin(user(), 2), entry(8), 0);
+        let first = copies.take(user(), 0, &copies.begin(user(), 1), entry(8), LIFE);
+        let again = copies.take(user(), 0, &copies.begin(user(), 2), entry(8), LIFE);
         assert!(Arc::ptr_eq(&first, &again));
-        let changed = copies.take(user(), 0, &copies.begin(user(), 2), entry(9), 0);
+        let changed = copies.take(user(), 0, &copies.begin(user(), 2), entry(9), LIFE);
         assert!(!Arc::ptr_eq(&first, &changed));
     }
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::copies::Life;
+use super::reads::nanos;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
 
@@ -31,15 +33,17 @@ impl Ending {
         Self { users: Mutex::default(), some: Notify::new(), ttl }
     }
 
-    /// How long it is until an entry ends soon that lives for so many milliseconds more: it does in the
-    /// last half of a whole life.
-    pub(super) fn wait(&self, life_ms: u64) -> Duration {
-        Duration::from_millis(life_ms).saturating_sub(self.ttl / 2)
+    /// The life of an entry that lived for so many milliseconds more at that time, in nanoseconds: it
+    /// ends soon in the last half of a whole life.
+    pub(super) fn life(&self, at: u64, life_ms: u64) -> Life {
+        let life = Duration::from_millis(life_ms);
+        let after = |wait| at.saturating_add(nanos(wait));
+        Life { soon: after(life.saturating_sub(self.ttl / 2)), end: after(life) }
     }
 
     /// When one that ends soon is thought of again, should it not have been compared by then.
-    pub(super) fn again(&self) -> Duration {
-        self.ttl / 6
+    pub(super) fn again(&self, at: u64) -> u64 {
+        at.saturating_add(nanos(self.ttl / 6))
     }
 
     /// Every change is made in one step, so a poisoned lock guards whole data.

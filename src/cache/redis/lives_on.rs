@@ -1,16 +1,27 @@
 //! Entries that are polled live on.
 //!
-//! Whatever ends a key's life later is a change of the key. After a change Redis tells nobody of the
-//! next one who has not read the key again, and this node is to go on showing its copy. So it reads
-//! the key in the same step.
+//! A longer life is a change of the key: it ends all copies of the entry, of this node too. This node
+//! asks whether the entry is still the same, and goes on showing what it had.
 
-use deadpool_redis::redis::{Cmd, Value, cmd};
+use std::sync::Arc;
+
+use deadpool_redis::redis::{Value, cmd};
+use tokio::time::Instant;
 
 use super::Redis;
-use super::reads::nanos;
-use super::shared::{COMMANDS_PER_PIPELINE, Replies};
+use super::copies::{Life, Reading};
+use super::reads::Connection;
+use super::scripts::is_yes;
+use super::shared::{COMMANDS_PER_PIPELINE, unexpected_reply};
 use crate::base::ids::UserId;
-use crate::cache::{CacheError, Revision};
+use crate::cache::{CacheError, ReadEntry, Revision};
+
+/// A copy that this node had of an entry that lives on.
+struct Had {
+    user: UserId,
+    entry: Arc<ReadEntry>,
+    life: Life,
+}
 
 impl Redis {
     /// Users who are polled while their entries end soon, with the revisions that these show; once
@@ -27,58 +38,84 @@ impl Redis {
         let connection = self.reads.connection(shared, deadline).await?;
         self.still(epoch, ())?;
         let mut extended = 0;
-        for chunk in users.chunks(COMMANDS_PER_PIPELINE / 2) {
+        for chunk in users.chunks(COMMANDS_PER_PIPELINE - 1) {
+            let asked = connection.now();
             let lives: Vec<_> = chunk.iter().map(|_| shared.scripts.life_ms()).collect();
-            let keys: Vec<_> = chunk.iter().map(|&user| shared.key(user)).collect();
-            let commands = if connection.tells { live_on_together(&keys, &lives) } else { live_on(&keys, &lives).collect() };
-            let replies = connection.send(shared, commands, deadline).await;
-            let done = replies.map(|replies| if connection.tells { done_together(replies) } else { done(replies) });
-            let now = connection.now();
-            for (at, (&user, &life_ms)) in chunk.iter().zip(&lives).enumerate() {
-                if done.as_ref().is_ok_and(|done| done.get(at) == Some(&true)) {
-                    extended += 1;
-                    self.reads.copies.ends_soon(user, now.saturating_add(nanos(self.ending.wait(life_ms))));
-                } else {
-                    // Should it have ended by this question, this node was not told.
-                    self.reads.copies.remove(user);
+            let copy = |&user: &UserId| self.reads.copies.get(user, epoch, connection.number, asked);
+            let before: Vec<_> = if connection.tells { chunk.iter().map(copy).collect() } else { Vec::new() };
+            let expire = |(&user, life_ms): (&UserId, &u64)| {
+                let mut expire = cmd("PEXPIRE");
+                expire.arg(shared.key(user)).arg(*life_ms).arg("GT");
+                expire
+            };
+            // With the reply to the last one, this node has heard that its copies have ended.
+            let commands = chunk.iter().zip(&lives).map(expire).chain([cmd("PING")]).collect();
+            let replies = connection.send(shared, commands, deadline).await?;
+            let mut had = Vec::new();
+            for ((&user, &life_ms), (at, reply)) in chunk.iter().zip(&lives).zip(replies.iter().enumerate()) {
+                if !reply.as_ref().is_ok_and(is_yes) {
+                    continue;
+                }
+                extended += 1;
+                if let Some(Some(copy)) = before.get(at) {
+                    had.push(Had { user, entry: Arc::clone(&copy.entry), life: self.ending.life(asked, life_ms) });
                 }
             }
-            done?;
+            self.keep_copies(epoch, had, &connection, deadline).await?;
         }
         Ok(extended)
     }
+
+    /// Goes on showing those of which Redis says that they have not changed.
+    async fn keep_copies(&self, epoch: i64, had: Vec<Had>, connection: &Connection, deadline: Instant) -> Result<(), CacheError> {
+        if had.is_empty() {
+            return Ok(());
+        }
+        let (shared, copies) = (&self.shared, &self.reads.copies);
+        let readings: Vec<Reading> = had.iter().map(|had| copies.begin(had.user, connection.number)).collect();
+        let ask = |had: &Had| {
+            let mut ask = cmd("HMGET");
+            ask.arg(shared.key(had.user)).arg("!r").arg("!e").arg("!d");
+            ask
+        };
+        let replies = connection.send(shared, had.iter().map(ask).collect(), deadline).await?;
+        if replies.len() != had.len() {
+            return Err(unexpected_reply());
+        }
+        for ((Had { user, entry, life }, reading), reply) in had.iter().zip(&readings).zip(replies) {
+            if reply.is_ok_and(|reply| is_clean_at(&reply, entry.revision, epoch)) {
+                copies.put(*user, epoch, reading, entry, *life);
+            }
+        }
+        Ok(())
+    }
 }
 
-fn on(name: &str, key: &str) -> Cmd {
-    let mut command = cmd(name);
-    command.arg(key);
-    command
+/// Whether an entry is clean at this revision of this epoch, by its fields for that.
+fn is_clean_at(reply: &Value, revision: Revision, epoch: i64) -> bool {
+    let is = |value: &Value, number: i64| matches!(value, Value::BulkString(bytes) if *bytes == number.to_string().as_bytes());
+    match reply {
+        Value::Array(fields) => match fields.as_slice() {
+            [of, in_epoch, dirt] => is(of, revision) && is(in_epoch, epoch) && *dirt == Value::Nil,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
-/// Each of these keys lives on for so many milliseconds, if it is there and would end earlier.
-fn live_on(keys: &[String], lives_ms: &[u64]) -> impl Iterator<Item = Cmd> {
-    keys.iter().zip(lives_ms).map(|(key, life_ms)| {
-        let mut expire = on("PEXPIRE", key);
-        expire.arg(*life_ms).arg("GT");
-        expire
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The same in one step, with which they are read.
-fn live_on_together(keys: &[String], lives_ms: &[u64]) -> Vec<Cmd> {
-    let each = live_on(keys, lives_ms).zip(keys).flat_map(|(expire, key)| [expire, on("HLEN", key)]);
-    std::iter::once(cmd("MULTI")).chain(each).chain([cmd("EXEC")]).collect()
-}
-
-/// Which keys do, by the replies to [`live_on`].
-fn done(replies: Replies) -> Vec<bool> {
-    replies.into_iter().map(|reply| reply == Ok(Value::Int(1))).collect()
-}
-
-/// Which keys do, by the replies to [`live_on_together`]: the last one has all.
-fn done_together(mut replies: Replies) -> Vec<bool> {
-    match replies.pop() {
-        Some(Ok(Value::Array(answers))) => answers.chunks(2).map(|answer| answer.first() == Some(&Value::Int(1))).collect(),
-        _ => Vec::new(),
+    #[test]
+    fn an_entry_is_the_same_at_its_revision_of_its_epoch_without_dirt() {
+        let bulk = |text: &str| Value::BulkString(text.into());
+        let reply = |dirt| Value::Array(vec![bulk("8"), bulk("-3"), dirt]);
+        assert!(is_clean_at(&reply(Value::Nil), 8, -3));
+        assert!(!is_clean_at(&reply(bulk("1")), 8, -3));
+        assert!(!is_clean_at(&reply(Value::Nil), 9, -3) && !is_clean_at(&reply(Value::Nil), 8, 3));
+        for odd in [Value::Array(vec![Value::Nil; 3]), Value::Array(vec![bulk("8"), bulk("-3")]), Value::Nil] {
+            assert!(!is_clean_at(&odd, 8, -3));
+        }
     }
 }

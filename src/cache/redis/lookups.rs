@@ -8,8 +8,8 @@ use deadpool_redis::redis::Value;
 use tokio::time::Instant;
 
 use super::Redis;
-use super::copies::{Copy, Reading};
-use super::reads::{Connection, nanos};
+use super::copies::{Copy, Life, Reading};
+use super::reads::Connection;
 use super::scripts::{is_yes, read_hash, read_lookup};
 use super::shared::{COMMANDS_PER_PIPELINE, entry_and_life, unexpected_reply};
 use super::wire::away;
@@ -30,7 +30,7 @@ impl Redis {
         let connection = self.reads.connection(&self.shared, deadline).await?;
         // Nearly all polls end here: so without the lists that `copies` makes.
         if let Some(now) = connection.leased_at()
-            && let Some(copy) = self.reads.copies.get(user, epoch, connection.number)
+            && let Some(copy) = self.reads.copies.get(user, epoch, connection.number, now)
         {
             self.shared.meters.copies_shown(1);
             return Ok(Lookup::Hit(self.shown(user, copy, now)));
@@ -43,7 +43,7 @@ impl Redis {
     fn shown(&self, user: UserId, Copy { entry, ends_soon }: Copy, now: u64) -> Arc<ReadEntry> {
         if ends_soon <= now {
             self.ending.add(user, entry.revision);
-            self.reads.copies.ends_soon(user, now.saturating_add(nanos(self.ending.again())));
+            self.reads.copies.ends_soon(user, self.ending.again(now));
         }
         entry
     }
@@ -64,7 +64,7 @@ impl Redis {
         let reads = &self.reads;
         let leased_at = connection.leased_at();
         let now = leased_at.unwrap_or_else(|| connection.now());
-        let copy = |&user: &UserId| Some(self.shown(user, reads.copies.get(user, epoch, connection.number)?, now));
+        let copy = |&user: &UserId| Some(self.shown(user, reads.copies.get(user, epoch, connection.number, now)?, now));
         let copies = || users.iter().map(copy).collect::<Vec<_>>();
         let found = if connection.tells { copies() } else { vec![None; users.len()] };
         let found = match found.iter().all(Option::is_none) {
@@ -107,13 +107,14 @@ impl Redis {
         let mut found = Vec::with_capacity(users.len());
         for chunk in users.chunks(COMMANDS_PER_PIPELINE / 2) {
             let readings: Vec<_> = chunk.iter().map(|&user| copies.begin(user, connection.number)).collect();
+            let asked = connection.now();
             let commands = chunk.iter().flat_map(|&user| entry_and_life(&shared.key(user))).collect();
             let mut replies = connection.send(shared, commands, deadline).await?.into_iter();
             for (&user, reading) in chunk.iter().zip(readings) {
                 let mut reply = || replies.next().ok_or_else(unexpected_reply)?.map_err(|error| away(&error));
                 let (entry, life) = (read_hash(&reply()?).and_then(|found| found.clean(epoch)), read_life(&reply()?));
                 found.push(match entry {
-                    Some(entry) => Some(self.take(user, epoch, &reading, entry, connection.now(), life)),
+                    Some(entry) => Some(self.take(user, epoch, &reading, entry, self.ending.life(asked, life), asked)),
                     None => {
                         copies.remove(user);
                         None
@@ -124,14 +125,13 @@ impl Redis {
         Ok(found)
     }
 
-    /// A hit that lives for so many milliseconds more. One that ends soon is to live on, as it is polled.
-    fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, now: u64, life_ms: u64) -> Arc<ReadEntry> {
-        let wait = self.ending.wait(life_ms);
-        if wait.is_zero() {
+    /// A hit with such a life. One that ends soon is to live on, as it is polled.
+    fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, mut life: Life, asked: u64) -> Arc<ReadEntry> {
+        if life.soon <= asked {
             self.ending.add(user, entry.revision);
+            life.soon = self.ending.again(asked);
         }
-        let wait = if wait.is_zero() { self.ending.again() } else { wait };
-        self.reads.copies.take(user, epoch, reading, entry, now.saturating_add(nanos(wait)))
+        self.reads.copies.take(user, epoch, reading, entry, life)
     }
 
     pub(in crate::cache) fn keep(&self, user: UserId, entry: &Arc<ReadEntry>, derived: Arc<dyn Derived>) {
@@ -141,15 +141,9 @@ impl Redis {
     /// For users whose plain read was no hit: the same decided atomically, with fill tokens.
     async fn look_again(&self, users: &[UserId], epoch: i64, deadline: Instant) -> Result<Vec<Lookup>, CacheError> {
         let shared = &self.shared;
-        let connection = self.reads.connection(shared, deadline).await?;
         let call = |&user: &UserId, form| shared.scripts.get(form, &shared.key(user), self.nonces.next(), epoch);
-        let mut found = Vec::with_capacity(users.len());
-        for chunk in users.chunks(COMMANDS_PER_PIPELINE) {
-            for reply in connection.run(shared, chunk, deadline, call).await? {
-                found.push(read_lookup(reply.map_err(|error| away(&error))?, epoch).ok_or_else(unexpected_reply)?);
-            }
-        }
-        Ok(found)
+        let values = shared.run(users, deadline, call).await?;
+        values.into_iter().map(|value| read_lookup(value, epoch).ok_or_else(unexpected_reply)).collect()
     }
 
     pub(in crate::cache) async fn get_many(&self, users: &[UserId]) -> Result<Vec<Lookup>, CacheError> {
@@ -176,21 +170,12 @@ impl Redis {
         lookups.map(|lookup| lookup.ok_or_else(unexpected_reply)).collect()
     }
 
-    /// What is filled in is a copy of this node, too: the script reads it last, over the connection for
-    /// reads.
-    pub(in crate::cache) async fn fill(&self, user: UserId, token: FillToken, entry: &Arc<ReadEntry>) -> Result<bool, CacheError> {
-        let (shared, copies) = (&self.shared, &self.reads.copies);
-        let (epoch, deadline) = (self.epoch.load(Ordering::Acquire), shared.deadline());
-        let connection = self.reads.connection(shared, deadline).await?;
-        let life_ms = shared.scripts.life_ms();
-        let reading = copies.begin(user, connection.number);
-        let call = |&user: &UserId, form| shared.scripts.fill(form, &shared.key(user), token, epoch, life_ms, entry);
-        let reply = connection.run(shared, &[user], deadline, call).await?.pop().ok_or_else(unexpected_reply)?;
-        let kept = is_yes(&reply.map_err(|error| away(&error))?);
-        if kept {
-            let ends_soon = connection.now().saturating_add(nanos(self.ending.wait(life_ms)));
-            copies.put(user, epoch, &reading, entry, ends_soon);
-        }
+    pub(in crate::cache) async fn fill(&self, user: UserId, token: FillToken, entry: &Entry) -> Result<bool, CacheError> {
+        let shared = &self.shared;
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let call = |&user: &UserId, form| shared.scripts.fill(form, &shared.key(user), token, epoch, entry);
+        let values = shared.run(&[user], shared.deadline(), call).await?;
+        let kept = values.first().is_some_and(is_yes);
         shared.meters.fill(kept);
         Ok(kept)
     }

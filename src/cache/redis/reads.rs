@@ -86,19 +86,6 @@ impl Connection {
         if had < shared.redis.timeout / 2 { sent } else { self.note(sent) }
     }
 
-    /// Runs a script call for each item, in one pipeline. As many results as items.
-    pub(super) async fn run<T>(
-        &self,
-        shared: &Shared,
-        items: &[T],
-        deadline: Instant,
-        call: impl Fn(&T, Form) -> Cmd,
-    ) -> Result<Replies, CacheError> {
-        let mut replies = self.send(shared, items.iter().map(|item| call(item, Form::Hash)).collect(), deadline).await?;
-        shared.repeat_unknown(self.wire.clone(), items, &mut replies, deadline, &call).await?;
-        Ok(replies)
-    }
-
     /// Gives the connection up if it failed: were its other end gone without a word, it would only
     /// time out again. The next read makes another.
     fn note(&self, sent: Result<Replies, CacheError>) -> Result<Replies, CacheError> {

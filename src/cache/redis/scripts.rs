@@ -177,9 +177,9 @@ impl Scripts {
     }
 
     /// Its reply is for [`is_yes`].
-    pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, life_ms: u64, entry: &Entry) -> Cmd {
+    pub(super) fn fill(&self, form: Form, key: &str, token: FillToken, epoch: i64, entry: &Entry) -> Cmd {
         let mut call = self.fill.call(form, key);
-        call.arg(hex(token.0)).arg(epoch).arg(life_ms);
+        call.arg(hex(token.0)).arg(epoch).arg(self.life_ms());
         call.arg("!r").arg(entry.revision).arg("!e").arg(epoch);
         add_fields(&mut call, &packed(&entry.parts));
         call

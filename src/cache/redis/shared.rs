@@ -214,7 +214,7 @@ impl Shared {
 
     /// Calls whose script the server did not know (it restarted, or was told to forget) are sent
     /// again with the script itself.
-    pub(super) async fn repeat_unknown<T>(
+    async fn repeat_unknown<T>(
         &self,
         wire: Wire,
         items: &[T],

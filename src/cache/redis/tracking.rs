@@ -45,6 +45,9 @@ pub(super) fn hear(
 mod tests {
     use super::*;
     use crate::cache::Entry;
+    use crate::cache::redis::copies::Life;
+
+    const LIFE: Life = Life { soon: 5, end: 10 };
 
     fn user(id: i64) -> UserId {
         UserId::try_from(id).unwrap()
@@ -53,8 +56,8 @@ mod tests {
     #[test]
     fn word_of_a_change_takes_copies_away() {
         let (copies, closed) = (Arc::new(Copies::new(1 << 20)), Arc::new(AtomicBool::new(false)));
-        let fill = || (1..=3).for_each(|id| drop(copies.take(user(id), 0, &copies.begin(user(id), 1), Entry::default(), 0)));
-        let left = || (1..=3).filter(|id| copies.get(user(*id), 0, 1).is_some()).collect::<Vec<_>>();
+        let fill = || (1..=3).for_each(|id| drop(copies.take(user(id), 0, &copies.begin(user(id), 1), Entry::default(), LIFE)));
+        let left = || (1..=3).filter(|id| copies.get(user(*id), 0, 1, 9).is_some()).collect::<Vec<_>>();
         let hear = hear(Arc::clone(&copies), Arc::clone(&closed), ("hm:{u:".to_owned(), "}"));
         let key = |key: &str| Value::BulkString(key.into());
         let invalidate = |data| PushInfo { kind: PushKind::Invalidate, data: vec![data] };

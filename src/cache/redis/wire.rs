@@ -224,8 +224,7 @@ async fn connect_tracking(redis: &RedisConfig, told: impl AsyncPushSender) -> Re
     let settings = node.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let mut connection = connect_once(redis, node.set_redis_settings(settings), |config| config.set_push_sender(told)).await?;
     let mut track = cmd("CLIENT");
-    // Of its own changes a node is not told: those over this connection leave its copies right.
-    track.arg("TRACKING").arg("ON").arg("NOLOOP");
+    track.arg("TRACKING").arg("ON");
     connection.req_packed_command(&track).await.and_then(server_error)?;
     Ok(Wire::Once(connection))
 }

@@ -22,6 +22,4 @@ end
 redis.call('DEL', key)
 set_fields(key, ARGV, 4)
 redis.call('PEXPIRE', key, ARGV[3])
--- The caller is not told of its own change, and after a change Redis tells nobody of the next one who has not read the key again.
-redis.call('HLEN', key)
 return 1

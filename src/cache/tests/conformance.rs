@@ -96,8 +96,8 @@ impl Pair {
             }
             Op::Fill { token, revision } => {
                 let Some(&(id, ours, theirs)) = self.tokens.iter().rev().nth(token) else { return };
-                let memory = self.memory.fill(user(id), ours, &to_fill(entry(revision))).await.unwrap();
-                let redis = self.redis.fill(user(id), theirs, &to_fill(entry(revision))).await.unwrap();
+                let memory = self.memory.fill(user(id), ours, &entry(revision)).await.unwrap();
+                let redis = self.redis.fill(user(id), theirs, &entry(revision)).await.unwrap();
                 assert_eq!(memory, redis);
             }
             Op::Apply { user: id, writer, before, by } => {
@@ -169,9 +169,9 @@ async fn usual_course(cache: &Cache) {
     let (reader, writer, other) = (user(42), Writer(7), Writer(8));
     let token = token_of(&cache.get(reader).await.unwrap()).expect("a missing entry can be filled");
     assert_eq!(token_of(&cache.get(reader).await.unwrap()), Some(token), "readers share the token");
-    assert!(cache.fill(reader, token, &to_fill(entry(3))).await.unwrap());
+    assert!(cache.fill(reader, token, &entry(3)).await.unwrap());
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(3)));
-    assert!(!cache.fill(reader, token, &to_fill(entry(3))).await.unwrap(), "a token is for one fill");
+    assert!(!cache.fill(reader, token, &entry(3)).await.unwrap(), "a token is for one fill");
 
     cache.begin_write(&[reader], writer).await.unwrap();
     let inside = cache.get(reader).await.unwrap();
@@ -201,17 +201,17 @@ async fn usual_course(cache: &Cache) {
     cache.apply_write(writer, &[change(42, 6, 7)]).await.unwrap();
     let token = token_of(&cache.get(reader).await.unwrap()).expect("nobody inside, but the change of the first to apply is missing");
     cache.abandon_write(&[reader], other).await.unwrap();
-    assert!(!cache.fill(reader, token, &to_fill(entry(8))).await.unwrap(), "an unknown outcome voids tokens");
+    assert!(!cache.fill(reader, token, &entry(8)).await.unwrap(), "an unknown outcome voids tokens");
     let token = token_of(&cache.get(reader).await.unwrap()).unwrap();
-    assert!(!cache.fill(reader, token, &to_fill(entry(3))).await.unwrap(), "older than what is known");
-    assert!(cache.fill(reader, token, &to_fill(entry(8))).await.unwrap());
+    assert!(!cache.fill(reader, token, &entry(3)).await.unwrap(), "older than what is known");
+    assert!(cache.fill(reader, token, &entry(8)).await.unwrap());
 
     cache.set_epoch(1);
     let token = token_of(&cache.get(reader).await.unwrap()).expect("of an older epoch");
     cache.set_epoch(2);
-    assert!(!cache.fill(reader, token, &to_fill(entry(8))).await.unwrap(), "read in an older epoch");
+    assert!(!cache.fill(reader, token, &entry(8)).await.unwrap(), "read in an older epoch");
     let token = token_of(&cache.get(reader).await.unwrap()).unwrap();
-    assert!(cache.fill(reader, token, &to_fill(entry(8))).await.unwrap());
+    assert!(cache.fill(reader, token, &entry(8)).await.unwrap());
     let both = cache.get_many(&[user(43), reader]).await.unwrap();
     assert!(token_of(&both[0]).is_some());
     assert_eq!(hit_of(&both[1]), Some(&entry(8)));
@@ -236,7 +236,7 @@ async fn leases_end_by_themselves() {
         eventually("the lease ends", || async { token_of(&cache.get(user(1)).await.unwrap()).is_some() }).await;
         let token = token_of(&cache.get(user(1)).await.unwrap()).unwrap();
         cache.apply_write(Writer(1), &[change(1, 0, 1)]).await.unwrap();
-        assert!(!cache.fill(user(1), token, &to_fill(entry(0))).await.unwrap(), "a late apply voids tokens");
+        assert!(!cache.fill(user(1), token, &entry(0)).await.unwrap(), "a late apply voids tokens");
     }
 }
 

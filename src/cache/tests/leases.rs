@@ -90,7 +90,7 @@ pub(super) async fn read(cache: &Cache, revision: Revision) -> Revision {
         Lookup::Hit(entry) => entry.revision,
         Lookup::Miss { fill, .. } => {
             if let Some(token) = fill {
-                cache.fill(user(USER), token, &to_fill(entry(revision))).await.unwrap();
+                cache.fill(user(USER), token, &entry(revision)).await.unwrap();
             }
             revision
         }
@@ -151,7 +151,7 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
                     Lookup::Miss { fill, .. } => {
                         let revision = committed.load(Ordering::SeqCst);
                         if let Some(token) = fill {
-                            reader.fill(user(USER), token, &to_fill(entry(revision))).await.unwrap();
+                            reader.fill(user(USER), token, &entry(revision)).await.unwrap();
                         }
                         revision
                     }
@@ -167,6 +167,19 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
             for held in [true, false] {
                 proxy.hold(held);
                 tokio::time::sleep(up_to(12_000)).await;
+            }
+        }
+    });
+    // Its life is short, and made longer again and again.
+    let key = format!("{}{{u:{USER}}}", prefix_of(&reader));
+    let lives_on = tokio::spawn({
+        let (reader, mut raw) = (Arc::clone(&reader), Raw::connect(&server.url()).await);
+        async move {
+            loop {
+                raw.ask::<i64>(&["PEXPIRE", &key, "20000"]).await;
+                tokio::time::sleep(up_to(20_000)).await;
+                let _away = reader.extend(0, &[user(USER)]).await;
+                tokio::time::sleep(up_to(20_000)).await;
             }
         }
     });
@@ -187,6 +200,7 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
         poll.await.unwrap();
     }
     late.abort();
+    lives_on.abort();
     let (shown, asked) = (shown.load(Ordering::Relaxed), entries_asked_for(&mut raw).await);
     assert!(waits > CHANGES / 2, "the other node held its lease {waits} times");
     assert!(shown > 1000 && usize::try_from(asked).unwrap() < shown, "it showed {shown} entries, and asked for {asked}");

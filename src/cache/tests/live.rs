@@ -16,7 +16,7 @@ fn five_badges() -> Parts {
 
 async fn fill(cache: &Cache, id: i64, entry: &Entry) {
     let token = token_of(&cache.get(user(id)).await.unwrap()).expect("a token");
-    assert!(cache.fill(user(id), token, &to_fill(entry.clone())).await.unwrap());
+    assert!(cache.fill(user(id), token, entry).await.unwrap());
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn big_batches_and_big_entries_go_through() {
     cache.apply_write(Writer(1), &changes).await.unwrap();
     let lookups = cache.get_many(&users).await.unwrap();
     for (user, lookup) in users.iter().zip(&lookups) {
-        assert!(cache.fill(*user, token_of(lookup).unwrap(), &to_fill(entry(user.get()))).await.unwrap());
+        assert!(cache.fill(*user, token_of(lookup).unwrap(), &entry(user.get())).await.unwrap());
     }
     let lookups = cache.get_many(&users).await.unwrap();
     assert!(users.iter().zip(&lookups).all(|(user, lookup)| hit_of(lookup) == Some(&entry(user.get()))), "in the order asked for");
@@ -248,7 +248,7 @@ async fn a_cluster_of_three_masters_does_it_all() {
     assert!(cache.get_many(&users).await.unwrap().iter().all(|lookup| token_of(lookup).is_none()));
     cache.abandon_write(&users, Writer(1)).await.unwrap();
     for (user, lookup) in users.iter().zip(cache.get_many(&users).await.unwrap()) {
-        assert!(cache.fill(*user, token_of(&lookup).unwrap(), &to_fill(entry(user.get()))).await.unwrap());
+        assert!(cache.fill(*user, token_of(&lookup).unwrap(), &entry(user.get())).await.unwrap());
     }
     cache.begin_write(&users, Writer(2)).await.unwrap();
     let changes: Vec<_> = (1..=100).map(|id| change(id, id, id + 1)).collect();

@@ -1,5 +1,4 @@
-//! Entries that are polled live on where SQL shows that they are not outdated, and what was filled in
-//! is a copy at once.
+//! Entries that are polled live on where SQL shows that they are not outdated.
 
 use super::leases::{entries_asked_for, is_leased, read};
 use super::servers::Server;
@@ -25,56 +24,24 @@ async fn life(raw: &mut Raw, key: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn what_was_filled_in_is_a_copy_until_it_changes() {
-    let server = Server::start().await;
-    let (cache, mut raw, _key) = filled(&server).await;
-    let other = connect(&CacheConfig { prefix: super::outage::prefix_of(&cache), ..CacheConfig::default() }, &server.url()).await;
-    for revision in 1..100 {
-        eventually("the node has a lease", async || is_leased(&cache).await).await;
-        let before = entries_asked_for(&mut raw).await;
-        assert_eq!(hit_of(&cache.get(user(USER)).await.unwrap()), Some(&entry(revision)));
-        assert_eq!(entries_asked_for(&mut raw).await, before, "filled in, so not asked for");
-        // Another node says that it is outdated.
-        let until = other.begin_write(&[user(USER)], Writer(1)).await.unwrap();
-        other.abandon_write(&[user(USER)], Writer(1)).await.unwrap();
-        if let Some(until) = until {
-            tokio::time::sleep_until(until).await;
-        }
-        let token = token_of(&cache.get(user(USER)).await.unwrap()).unwrap();
-        assert!(cache.fill(user(USER), token, &to_fill(entry(revision + 1))).await.unwrap());
-    }
-}
-
-#[tokio::test]
-async fn what_was_not_filled_in_is_no_copy() {
-    let server = Server::start().await;
-    let (cache, ..) = filled(&server).await;
-    cache.begin_write(&[user(USER)], Writer(1)).await.unwrap();
-    cache.abandon_write(&[user(USER)], Writer(1)).await.unwrap();
-    let token = token_of(&cache.get(user(USER)).await.unwrap()).unwrap();
-    cache.begin_write(&[user(USER)], Writer(2)).await.unwrap();
-    assert!(!cache.fill(user(USER), token, &to_fill(entry(1))).await.unwrap());
-    assert_eq!(hit_of(&cache.get(user(USER)).await.unwrap()), None);
-}
-
-#[tokio::test]
 async fn an_entry_that_is_polled_in_its_last_half_ends_soon() {
     let server = Server::start().await;
     let (cache, mut raw, key) = filled(&server).await;
     cache.get(user(USER)).await.unwrap();
     assert_eq!(ending(&cache, 20).await, [], "it was filled in just now");
     for (life_ms, ends) in [("35000", false), ("28000", true), ("1000", true)] {
+        let before = entries_asked_for(&mut raw).await;
         raw.ask::<i64>(&["PEXPIRE", &key, life_ms]).await;
-        eventually("it is asked for", async || {
+        // Redis tells of that as of a change, so that the entry is asked for.
+        while entries_asked_for(&mut raw).await == before {
             cache.get(user(USER)).await.unwrap();
-            !ends || ending(&cache, 5).await == [(user(USER), 1)]
-        })
-        .await;
-        // Told once, however often it is polled now.
+        }
+        let told = if ends { vec![(user(USER), 1)] } else { Vec::new() };
+        assert_eq!(ending(&cache, 20).await, told, "{life_ms}");
         for _ in 0..10 {
             cache.get(user(USER)).await.unwrap();
         }
-        assert_eq!(ending(&cache, 20).await, [], "{life_ms}");
+        assert_eq!(ending(&cache, 20).await, [], "once, however often it is polled now");
     }
 }
 
@@ -148,16 +115,43 @@ async fn what_changed_meanwhile_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn one_that_ended_by_the_question_is_no_copy() {
+async fn a_copy_ends_with_its_entry_though_redis_does_not_tell() {
     let server = Server::start_with(["--enable-debug-command", "yes"].map(str::to_owned).into()).await;
-    // Nothing else ends what has expired.
-    let mut raw = Raw::connect(&server.url()).await;
+    let (cache, mut raw, key) = filled(&server).await;
+    // Nothing but a question ends what has expired.
     raw.ask::<String>(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]).await;
-    let (cache, _, key) = filled(&server).await;
-    assert!(hit_of(&cache.get(user(USER)).await.unwrap()).is_some());
-    raw.ask::<i64>(&["PEXPIRE", &key, "30"]).await;
-    eventually("it is a copy", async || is_leased(&cache).await && hit_of(&cache.get(user(USER)).await.unwrap()).is_some()).await;
-    tokio::time::sleep(Duration::from_millis(60)).await;
-    assert_eq!(cache.extend(0, &[user(USER)]).await.unwrap(), 0);
+    raw.ask::<i64>(&["PEXPIRE", &key, "300"]).await;
+    eventually("it has a copy of that", async || {
+        is_leased(&cache).await && hit_of(&cache.get(user(USER)).await.unwrap()).is_some() && ending(&cache, 1).await.len() == 1
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(310)).await;
     assert!(token_of(&cache.get(user(USER)).await.unwrap()).is_some(), "it is read anew");
+    assert_eq!(cache.extend(0, &[user(8)]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_node_hears_of_keys_that_redis_no_longer_remembers() {
+    const USERS: i64 = 50;
+    let server = Server::start().await;
+    let (cache, mut raw, _) = filled(&server).await;
+    let other = connect(&CacheConfig { prefix: super::outage::prefix_of(&cache), ..CacheConfig::default() }, &server.url()).await;
+    // What is read makes Redis forget who has read something else; it tells of that as of a change.
+    raw.ask::<String>(&["CONFIG", "SET", "tracking-table-max-keys", "1"]).await;
+    let all: Vec<_> = (1..=USERS).map(user).collect();
+    for id in 1..=USERS {
+        if let Some(token) = token_of(&cache.get(user(id)).await.unwrap()) {
+            cache.fill(user(id), token, &entry(1)).await.unwrap();
+        }
+        cache.get(user(id)).await.unwrap();
+    }
+    cache.extend(0, &all).await.unwrap();
+    for id in 1..=USERS {
+        let until = other.begin_write(&[user(id)], Writer(1)).await.unwrap();
+        other.apply_write(Writer(1), &[change(id, 1, 2)]).await.unwrap();
+        if let Some(until) = until {
+            tokio::time::sleep_until(until).await;
+        }
+        assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()), Some(&entry(2)), "{id}");
+    }
 }

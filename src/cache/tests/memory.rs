@@ -11,7 +11,7 @@ fn table(cache: &Cache) -> &Memory {
 
 async fn fill(cache: &Cache, id: i64, entry: &Entry) {
     let token = token_of(&cache.get(user(id)).await.unwrap()).expect("a token");
-    assert!(cache.fill(user(id), token, &to_fill(entry.clone())).await.unwrap());
+    assert!(cache.fill(user(id), token, entry).await.unwrap());
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ fn threads_see_what_was_acknowledged() {
                         Lookup::Miss { fill: Some(token), .. } => {
                             let revision = *db[at].0.lock().unwrap();
                             std::thread::yield_now();
-                            handle.block_on(cache.fill(user(id), token, &to_fill(entry(revision)))).unwrap();
+                            handle.block_on(cache.fill(user(id), token, &entry(revision))).unwrap();
                         }
                         Lookup::Miss { .. } => {}
                     }

@@ -64,11 +64,6 @@ fn entry(revision: Revision) -> Entry {
     Entry { revision, parts: parts(revision) }
 }
 
-/// An entry as readers bring it.
-fn to_fill(entry: Entry) -> Arc<ReadEntry> {
-    Arc::new(entry.into())
-}
-
 fn parts(revision: Revision) -> Parts {
     [("v".into(), revision.to_string().into())].into()
 }

@@ -20,7 +20,7 @@ async fn try_all(cache: &Cache) -> Vec<(&'static str, Duration, bool)> {
     note("begin_write", cache.begin_write(&[who], writer).await.is_ok());
     note("get", cache.get(who).await.is_ok());
     note("get_many", cache.get_many(&[who, user(2)]).await.is_ok());
-    note("fill", cache.fill(who, token, &to_fill(entry(1))).await.is_ok());
+    note("fill", cache.fill(who, token, &entry(1)).await.is_ok());
     note("apply_write", cache.apply_write(writer, &[change(1, 0, 1)]).await.is_ok());
     note("abandon_write", cache.abandon_write(&[who], writer).await.is_ok());
     note("run_id", cache.run_id().await.is_ok());
@@ -41,7 +41,7 @@ async fn forgotten_scripts_are_sent_again() {
             2 => cache.abandon_write(&users, Writer(1)).await.unwrap(),
             3 => assert!(token_of(&cache.get(user(1)).await.unwrap()).is_some()),
             4 => assert!(cache.get_many(&users).await.unwrap().iter().all(|lookup| token_of(lookup).is_some())),
-            5 => assert!(!cache.fill(user(1), FillToken(1), &to_fill(entry(1))).await.unwrap()),
+            5 => assert!(!cache.fill(user(1), FillToken(1), &entry(1)).await.unwrap()),
             _ => assert!(try_all(&cache).await.iter().all(|&(_, _, worked)| worked)),
         }
     }

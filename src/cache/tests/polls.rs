@@ -8,7 +8,7 @@ use super::*;
 
 async fn fill(cache: &Cache, id: i64, entry: &Entry) {
     let token = token_of(&cache.get(user(id)).await.unwrap()).expect("a token");
-    assert!(cache.fill(user(id), token, &to_fill(entry.clone())).await.unwrap());
+    assert!(cache.fill(user(id), token, entry).await.unwrap());
 }
 
 /// More polls than may be under way on one connection.

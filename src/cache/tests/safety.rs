@@ -200,7 +200,7 @@ impl World {
             },
             ReaderState::Missed { user, token } => ReaderState::Read { user, token, revision: self.db[user] },
             ReaderState::Read { user, token, revision } => {
-                self.cache.fill(super::user(id(user)), token, &to_fill(entry(revision))).await.unwrap();
+                self.cache.fill(super::user(id(user)), token, &entry(revision)).await.unwrap();
                 ReaderState::Idle
             }
         };

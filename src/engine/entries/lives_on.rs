@@ -4,7 +4,7 @@
 //! costs SQL, Redis and the node much more than a poll. One look at the revisions of many users costs
 //! little.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,11 @@ use crate::engine::guard::Trust;
 /// How many are looked at together, and the pause in which they gather.
 const LOOKED_AT_ONCE: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long those of one round are looked at, and the pause where that was not enough for all, or a
+/// store did not answer. The others are told of again while they are polled.
+const MAX_ROUND: Duration = Duration::from_secs(1);
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// Those of these users who are at these revisions.
 static UNCHANGED: Statement = Statement::new(
@@ -39,37 +44,50 @@ impl Entries {
     pub async fn let_live_on(&self, stop: CancellationToken) {
         let work = async {
             loop {
-                for some in self.cache.ending().await.chunks(LOOKED_AT_ONCE) {
-                    self.look_at(some).await;
-                }
-                tokio::time::sleep(PAUSE).await;
+                let ending = self.cache.ending().await;
+                tokio::time::sleep(if self.look_at_all(&ending).await { PAUSE } else { LONG_PAUSE }).await;
             }
         };
         stop.run_until_cancelled(work).await;
     }
 
-    /// Those whose entries may not live on are read anew when they end.
-    async fn look_at(&self, ending: &[(UserId, Revision)]) {
+    /// Whether there was time for all.
+    async fn look_at_all(&self, ending: &[(UserId, Revision)]) -> bool {
+        let begun = Instant::now();
+        for some in ending.chunks(LOOKED_AT_ONCE) {
+            if begun.elapsed() > MAX_ROUND || !self.look_at(some).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Those whose entries may not live on are read anew when they end. Whether the stores answered.
+    async fn look_at(&self, ending: &[(UserId, Revision)]) -> bool {
         // Before SQL is asked: what it says is of this epoch or of a later one.
         let epoch = self.cache.epoch();
         if self.guard.trust() != Trust::Full {
-            return;
+            return false;
         }
         let columns = [ending.iter().map(|(user, _)| user.get()).collect(), ending.iter().map(|(_, revision)| *revision).collect()];
         let found = match in_time(self.db.fetch::<(i64,)>(&UNCHANGED, &columns.map(Column::Int))).await {
             Ok(found) => found,
             Err(error) => {
                 tracing::debug!(%error, "cannot look whether entries are outdated");
-                return;
+                return false;
             }
         };
         let unchanged: Vec<_> = found.into_iter().filter_map(|(user,)| UserId::try_from(user).ok()).collect();
-        if unchanged.is_empty() || self.guard.trust() != Trust::Full {
-            return;
+        if self.guard.trust() != Trust::Full {
+            return false;
         }
         match self.cache.extend(epoch, &unchanged).await {
             Ok(extended) => metrics::counter!("headmark_cache_extended_total").increment(u64::try_from(extended).unwrap_or_default()),
-            Err(error) => tracing::debug!(%error, "cannot let entries live on"),
+            Err(error) => {
+                tracing::debug!(%error, "cannot let entries live on");
+                return false;
+            }
         }
+        true
     }
 }

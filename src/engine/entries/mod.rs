@@ -301,7 +301,7 @@ impl Entries {
     }
 
     /// Fills, unless the world changed since the read began.
-    async fn fill(&self, user: UserId, token: FillToken, epoch: i64, entry: &Arc<ReadEntry>) {
+    async fn fill(&self, user: UserId, token: FillToken, epoch: i64, entry: &Entry) {
         if self.guard.trust() != Trust::Full || self.cache.epoch() != epoch {
             return;
         }

@@ -2,7 +2,7 @@
 //! inbox that are kept; and the numbers in the user's own row, against the chats and those rows. Of
 //! what has expired nothing is left to compare with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::store::PAGE;
 use super::{Difference, What};
@@ -158,6 +158,10 @@ pub(super) async fn repair_sides(conn: &mut Conn, users: &[i64], after: Place) -
         sides.values().map(|[.., recalled]| *recalled).collect(),
     ];
     conn.run(&ADD_TO_SIDES, &columns.map(Column::Int)).await?;
+    // Entries and pages of chats show them, also where the user's sums do not count the chat.
+    let users: Vec<_> = sides.keys().map(|(user, _)| *user).collect::<BTreeSet<_>>().into_iter().collect();
+    let feeds = Column::Int(vec![0; users.len()]);
+    conn.run(&super::marks::REVISE, &[Column::Int(users), feeds]).await?;
     Ok(found)
 }
 

@@ -168,6 +168,12 @@ both_tiers! {
         let numbers = ["user 9 direct_unread: stored 7, counted 2", "user 9 direct_chats: stored 0, counted 1", "user 9 inbox_seq: stored 2, counted 4"];
         assert_eq!((repaired.status, differences(&repaired)), (Some(0), [sides.as_slice(), &numbers].concat().into_iter().collect()), "{repaired:?}");
         assert!(recount(&world, &[]).await.out.contains(HEALTHY));
+        // A chat that no sum counts: its page and the entry show it all the same.
+        let revision = async || crate::support::Hand::on(&world).await.text("select cast(revision as text) from users where user_id = 9").await.parse::<i64>().unwrap();
+        let before = revision().await;
+        damage(&world, "update directs set recalled = 1 where user_id = 9 and peer_id = 3").await;
+        assert_eq!(differences(&recount(&world, &[]).await), ["user 9 direct recalled 3: stored 1, counted 0"].into());
+        assert!(revision().await > before, "polls are told");
         let node = world.node_with(UNSCRUBBED).await;
         let sent = node.client.post("/v1/users/9/inbox", &json!({"sender_id": 1, "client_id": "c", "content": "x"})).await.ok();
         assert_eq!(sent["seq"], 5);
