@@ -35,6 +35,11 @@ impl ReadEntry {
         derived.downcast().ok()
     }
 
+    /// The same, whatever it is.
+    pub(super) fn all_derived(&self) -> Option<Arc<dyn Derived>> {
+        self.lock().clone()
+    }
+
     /// Keeps this instead. Only the cache that holds the entry does so, as it counts what it holds.
     pub(super) fn keep(&self, derived: Arc<dyn Derived>) {
         *self.lock() = Some(derived);

@@ -55,7 +55,11 @@ fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
     let fits = |operation: &&Operation| {
         operation.method == method.as_str()
             && operation.segments.len() == segments.len()
-            && operation.segments.iter().zip(&segments).all(|(known, segment)| known.as_ref().is_none_or(|known| known == segment))
+            && operation
+                .segments
+                .iter()
+                .zip(&segments)
+                .all(|(known, segment)| known.as_ref().map_or(!segment.is_empty(), |known| known == segment))
     };
     OPERATIONS.iter().filter(fits).max_by_key(|operation| operation.segments.iter().flatten().count())
 }

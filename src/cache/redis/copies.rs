@@ -105,18 +105,13 @@ impl Copies {
     pub(super) fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, life: Life) -> Arc<ReadEntry> {
         let before = reading.before.as_ref().filter(|before| ****before == entry).cloned();
         let entry = before.unwrap_or_else(|| Arc::new(entry.into()));
-        self.put(user, epoch, reading, &entry, life);
-        entry
-    }
-
-    /// The same with one that there was before, and that Redis still has.
-    pub(super) fn put(&self, user: UserId, epoch: i64, reading: &Reading, entry: &Arc<ReadEntry>, life: Life) {
         self.places.change(user, |place| {
             if place.number == reading.place {
-                (place.epoch, place.entry, place.life) = (epoch, Some(Arc::clone(entry)), life);
+                (place.epoch, place.entry, place.life) = (epoch, Some(Arc::clone(&entry)), life);
             }
             place.weight()
         });
+        entry
     }
 
     /// Keeps what a reader made of an entry of which there is a copy.

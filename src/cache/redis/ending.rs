@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
@@ -19,10 +19,13 @@ use crate::cache::Revision;
 /// How many wait to be compared, at most.
 const MAX_ENDING: usize = 100_000;
 
+/// How long one waits: what was seen of it is to be true when it is compared.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
 /// Those of a node.
 #[derive(Debug)]
 pub(super) struct Ending {
-    users: Mutex<HashMap<UserId, Revision>>,
+    users: Mutex<HashMap<UserId, (Revision, Instant)>>,
     some: Notify,
     ttl: Duration,
 }
@@ -47,7 +50,7 @@ impl Ending {
     }
 
     /// Every change is made in one step, so a poisoned lock guards whole data.
-    fn users(&self) -> MutexGuard<'_, HashMap<UserId, Revision>> {
+    fn users(&self) -> MutexGuard<'_, HashMap<UserId, (Revision, Instant)>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,21 +58,26 @@ impl Ending {
     pub(super) fn add(&self, user: UserId, revision: Revision) {
         let mut users = self.users();
         if users.len() < MAX_ENDING {
-            users.insert(user, revision);
+            users.insert(user, (revision, Instant::now()));
         }
         if users.len() == 1 {
             self.some.notify_one();
         }
     }
 
-    /// Takes them, once there are any.
+    /// Takes them, once there are any that do not wait for too long.
     pub(super) async fn take(&self) -> Vec<(UserId, Revision)> {
         loop {
             let users = std::mem::take(&mut *self.users());
-            if !users.is_empty() {
-                return users.into_iter().collect();
+            if users.is_empty() {
+                self.some.notified().await;
             }
-            self.some.notified().await;
+            let is_late = |at: &Instant| at.elapsed() > MAX_WAIT;
+            let users: Vec<_> =
+                users.into_iter().filter(|(_, (_, at))| !is_late(at)).map(|(user, (revision, _))| (user, revision)).collect();
+            if !users.is_empty() {
+                return users;
+            }
         }
     }
 }

@@ -62,13 +62,15 @@ impl Redis {
     /// The copies of users' entries that this node may show.
     async fn copies(&self, users: &[UserId], epoch: i64, connection: &Connection, deadline: Instant) -> Vec<Option<Arc<ReadEntry>>> {
         let reads = &self.reads;
-        let leased_at = connection.leased_at();
-        let now = leased_at.unwrap_or_else(|| connection.now());
-        let copy = |&user: &UserId| Some(self.shown(user, reads.copies.get(user, epoch, connection.number, now)?, now));
-        let copies = || users.iter().map(copy).collect::<Vec<_>>();
+        let is_leased = connection.leased_at().is_some();
+        let copies = || {
+            let now = connection.now();
+            let copy = |&user: &UserId| Some(self.shown(user, reads.copies.get(user, epoch, connection.number, now)?, now));
+            users.iter().map(copy).collect::<Vec<_>>()
+        };
         let found = if connection.tells { copies() } else { vec![None; users.len()] };
         let found = match found.iter().all(Option::is_none) {
-            false if leased_at.is_none() => match reads.renewed(deadline).await {
+            false if !is_leased => match reads.renewed(deadline).await {
                 Some(renewed) if renewed == connection.number => copies(),
                 // Redis is asked for them.
                 _ => vec![None; users.len()],
@@ -96,7 +98,7 @@ impl Redis {
         }
     }
 
-    async fn ask_over(
+    pub(super) async fn ask_over(
         &self,
         users: &[UserId],
         epoch: i64,

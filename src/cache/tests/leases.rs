@@ -172,13 +172,14 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
     });
     // Its life is short, and made longer again and again.
     let key = format!("{}{{u:{USER}}}", prefix_of(&reader));
+    let lived_on = Arc::new(AtomicUsize::new(0));
     let lives_on = tokio::spawn({
-        let (reader, mut raw) = (Arc::clone(&reader), Raw::connect(&server.url()).await);
+        let (reader, mut raw, extended) = (Arc::clone(&reader), Raw::connect(&server.url()).await, Arc::clone(&lived_on));
         async move {
             loop {
                 raw.ask::<i64>(&["PEXPIRE", &key, "20000"]).await;
                 tokio::time::sleep(up_to(20_000)).await;
-                let _away = reader.extend(0, &[user(USER)]).await;
+                extended.fetch_add(reader.extend(0, &[user(USER)]).await.unwrap_or(0), Ordering::Relaxed);
                 tokio::time::sleep(up_to(20_000)).await;
             }
         }
@@ -201,6 +202,7 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
     }
     late.abort();
     lives_on.abort();
+    assert!(lived_on.load(Ordering::Relaxed) > 0, "no entry lived on");
     let (shown, asked) = (shown.load(Ordering::Relaxed), entries_asked_for(&mut raw).await);
     assert!(waits > CHANGES / 2, "the other node held its lease {waits} times");
     assert!(shown > 1000 && usize::try_from(asked).unwrap() < shown, "it showed {shown} entries, and asked for {asked}");

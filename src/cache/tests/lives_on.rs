@@ -29,7 +29,7 @@ async fn an_entry_that_is_polled_in_its_last_half_ends_soon() {
     let (cache, mut raw, key) = filled(&server).await;
     cache.get(user(USER)).await.unwrap();
     assert_eq!(ending(&cache, 20).await, [], "it was filled in just now");
-    for (life_ms, ends) in [("35000", false), ("28000", true), ("1000", true)] {
+    for (life_ms, ends) in [("35000", false), ("28000", true), ("9000", true)] {
         let before = entries_asked_for(&mut raw).await;
         raw.ask::<i64>(&["PEXPIRE", &key, life_ms]).await;
         // Redis tells of that as of a change, so that the entry is asked for.
@@ -48,21 +48,21 @@ async fn an_entry_that_is_polled_in_its_last_half_ends_soon() {
 #[tokio::test]
 async fn a_copy_that_is_shown_again_and_again_ends_soon() {
     let server = Server::start().await;
-    let config = CacheConfig { ttl: Duration::from_millis(1500), lease: Duration::from_millis(300), ..config() };
+    let config = CacheConfig { ttl: Duration::from_secs(6), lease: Duration::from_millis(300), ..config() };
     let cache = connect(&config, &server.url()).await;
     read(&cache, 1).await;
     let mut raw = Raw::connect(&server.url()).await;
     let key = format!("{}{{u:{USER}}}", config.prefix);
-    for _ in 0..5 {
+    for _ in 0..2 {
         let begun = std::time::Instant::now();
         eventually("it ends soon", async || {
             assert!(hit_of(&cache.get(user(USER)).await.unwrap()).is_some(), "it is there after {:?}", begun.elapsed());
             ending(&cache, 1).await == [(user(USER), 1)]
         })
         .await;
-        assert!(begun.elapsed() < Duration::from_millis(1200), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         assert_eq!(cache.extend(0, &[user(USER)]).await.unwrap(), 1);
-        assert!(life(&mut raw, &key).await > 1200);
+        assert!(life(&mut raw, &key).await > 4000);
     }
 }
 
@@ -71,7 +71,7 @@ async fn one_that_lives_on_is_still_a_copy_until_it_changes() {
     let server = Server::start().await;
     let (cache, mut raw, key) = filled(&server).await;
     let other = connect(&CacheConfig { prefix: super::outage::prefix_of(&cache), ..CacheConfig::default() }, &server.url()).await;
-    raw.ask::<i64>(&["PEXPIRE", &key, "1000"]).await;
+    raw.ask::<i64>(&["PEXPIRE", &key, "20000"]).await;
     for node in [&cache, &other] {
         eventually("it is asked for", async || {
             assert!(hit_of(&node.get(user(USER)).await.unwrap()).is_some());
@@ -120,14 +120,13 @@ async fn a_copy_ends_with_its_entry_though_redis_does_not_tell() {
     let (cache, mut raw, key) = filled(&server).await;
     // Nothing but a question ends what has expired.
     raw.ask::<String>(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]).await;
-    raw.ask::<i64>(&["PEXPIRE", &key, "300"]).await;
+    raw.ask::<i64>(&["PEXPIRE", &key, "2000"]).await;
     eventually("it has a copy of that", async || {
         is_leased(&cache).await && hit_of(&cache.get(user(USER)).await.unwrap()).is_some() && ending(&cache, 1).await.len() == 1
     })
     .await;
-    tokio::time::sleep(Duration::from_millis(310)).await;
+    tokio::time::sleep(Duration::from_millis(2010)).await;
     assert!(token_of(&cache.get(user(USER)).await.unwrap()).is_some(), "it is read anew");
-    assert_eq!(cache.extend(0, &[user(8)]).await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -18,8 +18,8 @@ use crate::engine::guard::Trust;
 const LOOKED_AT_ONCE: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long those of one round are looked at, and the pause where that was not enough for all, or a
-/// store did not answer. The others are told of again while they are polled.
+/// How long those of one round are looked at, and the pause where a store did not answer. The others
+/// are told of again while they are polled.
 const MAX_ROUND: Duration = Duration::from_secs(1);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
@@ -51,11 +51,14 @@ impl Entries {
         stop.run_until_cancelled(work).await;
     }
 
-    /// Whether there was time for all.
+    /// Whether the stores answered.
     async fn look_at_all(&self, ending: &[(UserId, Revision)]) -> bool {
         let begun = Instant::now();
         for some in ending.chunks(LOOKED_AT_ONCE) {
-            if begun.elapsed() > MAX_ROUND || !self.look_at(some).await {
+            if begun.elapsed() > MAX_ROUND {
+                break;
+            }
+            if !self.look_at(some).await {
                 return false;
             }
         }
@@ -64,6 +67,7 @@ impl Entries {
 
     /// Those whose entries may not live on are read anew when they end. Whether the stores answered.
     async fn look_at(&self, ending: &[(UserId, Revision)]) -> bool {
+        let begun = Instant::now();
         // Before SQL is asked: what it says is of this epoch or of a later one.
         let epoch = self.cache.epoch();
         if self.guard.trust() != Trust::Full {
@@ -78,7 +82,8 @@ impl Entries {
             }
         };
         let unchanged: Vec<_> = found.into_iter().filter_map(|(user,)| UserId::try_from(user).ok()).collect();
-        if self.guard.trust() != Trust::Full {
+        // What it said a while ago is no reason to let one live on.
+        if self.guard.trust() != Trust::Full || begun.elapsed() > MAX_ROUND {
             return false;
         }
         match self.cache.extend(epoch, &unchanged).await {
