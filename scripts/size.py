@@ -193,7 +193,7 @@ class Server:
         return json.loads(text) if text else None
 
     def metric(self, name):
-        """The sum of a metric, 0 where there is none yet."""
+        """The sum of a metric; 0 if the server has not counted it."""
         connection = http.client.HTTPConnection(self.address, timeout=60)
         connection.request("GET", "/metrics")
         lines = connection.getresponse().read().decode().splitlines()

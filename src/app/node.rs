@@ -208,8 +208,7 @@ impl App {
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.last_seen).run(self.stop.clone()));
-        let (entries, stop) = (Arc::clone(&self.state.entries), self.stop.clone());
-        self.tasks.spawn(async move { entries.let_live_on(stop).await });
+        self.tasks.spawn(Arc::clone(&self.state.entries).let_live_on(self.stop.clone()));
         self.tasks.spawn(relations::worker::run(Arc::clone(&self.state.contexts.worker), self.stop.clone()));
         self.tasks.spawn(sweeps::run(self.state.clone(), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));

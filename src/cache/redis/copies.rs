@@ -102,8 +102,8 @@ impl Copies {
     /// Puts a hit of this epoch into the place that was made for it, if
     /// that is still there. A hit that says the same as what was read before is that entry, with all
     /// that is kept with it.
-    pub(super) fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, life: Life) -> Arc<ReadEntry> {
-        let before = reading.before.as_ref().filter(|before| ****before == entry).cloned();
+    pub(super) fn take(&self, user: UserId, epoch: i64, reading: Reading, entry: Entry, life: Life) -> Arc<ReadEntry> {
+        let before = reading.before.filter(|before| ***before == entry);
         let entry = before.unwrap_or_else(|| Arc::new(entry.into()));
         self.places.change(user, |place| {
             if place.number == reading.place {
@@ -163,7 +163,7 @@ mod tests {
         let copies = copies();
         let reading = copies.begin(user(), 1);
         assert!(copies.get(user(), 0, 1, 9).is_none(), "nothing was read yet");
-        let read = copies.take(user(), 3, &reading, entry(8), LIFE);
+        let read = copies.take(user(), 3, reading, entry(8), LIFE);
         assert!(copies.get(user(), 3, 1, 9).is_some_and(|copy| Arc::ptr_eq(&copy.entry, &read)));
         assert!(copies.get(user(), 3, 1, 10).is_none(), "it has ended in Redis");
         assert!(copies.get(user(), 4, 1, 9).or(copies.get(user(), 3, 2, 9)).is_none());
@@ -175,25 +175,25 @@ mod tests {
         for forget in [Copies::clear, |copies: &Copies| copies.remove(user())] {
             let reading = copies.begin(user(), 1);
             forget(&copies);
-            assert_eq!(copies.take(user(), 0, &reading, entry(8), LIFE).revision, 8, "its reader is answered");
+            assert_eq!(copies.take(user(), 0, reading, entry(8), LIFE).revision, 8, "its reader is answered");
             assert!(copies.get(user(), 0, 1, 9).is_none());
         }
         let early = copies.begin(user(), 1);
         copies.remove(user());
         let late = copies.begin(user(), 1);
-        copies.take(user(), 0, &early, entry(8), LIFE);
+        copies.take(user(), 0, early, entry(8), LIFE);
         assert!(copies.get(user(), 0, 1, 9).is_none(), "the place is that of a later reader");
-        copies.take(user(), 0, &late, entry(9), LIFE);
+        copies.take(user(), 0, late, entry(9), LIFE);
         assert_eq!(copies.get(user(), 0, 1, 9).map(|copy| copy.entry.revision), Some(9));
     }
 
     #[test]
     fn an_entry_that_says_the_same_is_the_same() {
         let copies = copies();
-        let first = copies.take(user(), 0, &copies.begin(user(), 1), entry(8), LIFE);
-        let again = copies.take(user(), 0, &copies.begin(user(), 2), entry(8), LIFE);
+        let first = copies.take(user(), 0, copies.begin(user(), 1), entry(8), LIFE);
+        let again = copies.take(user(), 0, copies.begin(user(), 2), entry(8), LIFE);
         assert!(Arc::ptr_eq(&first, &again));
-        let changed = copies.take(user(), 0, &copies.begin(user(), 2), entry(9), LIFE);
+        let changed = copies.take(user(), 0, copies.begin(user(), 2), entry(9), LIFE);
         assert!(!Arc::ptr_eq(&first, &changed));
     }
 }

@@ -3,7 +3,7 @@
 //! Redis ends an entry some time after it was filled in or written, so that one that is outdated, as a
 //! failover lost the begin of a write, does not stay. One that is polled is compared with SQL before
 //! it ends, with many others at once, and lives on if it shows the same revision. So a client that
-//! polls again and again does not have its entry read anew each time.
+//! polls again and again does not cause a read of SQL each time.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

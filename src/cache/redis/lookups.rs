@@ -116,7 +116,7 @@ impl Redis {
                 let mut reply = || replies.next().ok_or_else(unexpected_reply)?.map_err(|error| away(&error));
                 let (entry, life) = (read_hash(&reply()?).and_then(|found| found.clean(epoch)), read_life(&reply()?));
                 found.push(match entry {
-                    Some(entry) => Some(self.take(user, epoch, &reading, entry, self.ending.life(asked, life), asked)),
+                    Some(entry) => Some(self.take(user, epoch, reading, entry, self.ending.life(asked, life), asked)),
                     None => {
                         copies.remove(user);
                         None
@@ -128,7 +128,7 @@ impl Redis {
     }
 
     /// A hit with such a life. One that ends soon is to live on, as it is polled.
-    fn take(&self, user: UserId, epoch: i64, reading: &Reading, entry: Entry, mut life: Life, asked: u64) -> Arc<ReadEntry> {
+    fn take(&self, user: UserId, epoch: i64, reading: Reading, entry: Entry, mut life: Life, asked: u64) -> Arc<ReadEntry> {
         if life.soon <= asked {
             self.ending.add(user, entry.revision);
             life.soon = self.ending.again(asked);

@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn word_of_a_change_takes_copies_away() {
         let (copies, closed) = (Arc::new(Copies::new(1 << 20)), Arc::new(AtomicBool::new(false)));
-        let fill = || (1..=3).for_each(|id| drop(copies.take(user(id), 0, &copies.begin(user(id), 1), Entry::default(), LIFE)));
+        let fill = || (1..=3).for_each(|id| drop(copies.take(user(id), 0, copies.begin(user(id), 1), Entry::default(), LIFE)));
         let left = || (1..=3).filter(|id| copies.get(user(*id), 0, 1, 9).is_some()).collect::<Vec<_>>();
         let hear = hear(Arc::clone(&copies), Arc::clone(&closed), ("hm:{u:".to_owned(), "}"));
         let key = |key: &str| Value::BulkString(key.into());

@@ -32,7 +32,7 @@ async fn an_entry_that_is_polled_in_its_last_half_ends_soon() {
     for (life_ms, ends) in [("35000", false), ("28000", true), ("9000", true)] {
         let before = entries_asked_for(&mut raw).await;
         raw.ask::<i64>(&["PEXPIRE", &key, life_ms]).await;
-        // Redis tells of that as of a change, so that the entry is asked for.
+        // Redis reports that like any change, so the node asks for the entry.
         while entries_asked_for(&mut raw).await == before {
             cache.get(user(USER)).await.unwrap();
         }

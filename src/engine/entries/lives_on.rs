@@ -1,9 +1,10 @@
 //! Entries of users who are polled live on, where SQL shows that they are not outdated.
 //!
-//! An entry in Redis ends, so that one that is outdated does not stay (ADR 0033). To read it anew
+//! An entry in Redis ends, so that one that is outdated does not stay (ADR 0033). To read it again
 //! costs SQL, Redis and the node much more than a poll. One look at the revisions of many users costs
 //! little.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -41,7 +42,7 @@ pub fn statement() -> &'static Statement {
 
 impl Entries {
     /// Lets the entries of users who are polled live on, until told to stop.
-    pub async fn let_live_on(&self, stop: CancellationToken) {
+    pub async fn let_live_on(self: Arc<Self>, stop: CancellationToken) {
         let work = async {
             loop {
                 let ending = self.cache.ending().await;
@@ -65,7 +66,7 @@ impl Entries {
         true
     }
 
-    /// Those whose entries may not live on are read anew when they end. Whether the stores answered.
+    /// Those whose entries may not live on are read again when they end. Whether the stores answered.
     async fn look_at(&self, ending: &[(UserId, Revision)]) -> bool {
         let begun = Instant::now();
         // Before SQL is asked: what it says is of this epoch or of a later one.

@@ -2,7 +2,7 @@
 //! inbox that are kept; and the numbers in the user's own row, against the chats and those rows. Of
 //! what has expired nothing is left to compare with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::store::PAGE;
 use super::{Difference, What};
@@ -159,9 +159,9 @@ pub(super) async fn repair_sides(conn: &mut Conn, users: &[i64], after: Place) -
     ];
     conn.run(&ADD_TO_SIDES, &columns.map(Column::Int)).await?;
     // Entries and pages of chats show them, also where the user's sums do not count the chat.
-    let users: Vec<_> = sides.keys().map(|(user, _)| *user).collect::<BTreeSet<_>>().into_iter().collect();
-    let feeds = Column::Int(vec![0; users.len()]);
-    conn.run(&super::marks::REVISE, &[Column::Int(users), feeds]).await?;
+    let mut users: Vec<_> = sides.keys().map(|(user, _)| *user).collect();
+    users.dedup();
+    super::marks::revise(conn, users).await?;
     Ok(found)
 }
 

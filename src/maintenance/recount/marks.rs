@@ -155,7 +155,7 @@ static REMOVE_SNAPSHOTS: Statement = Statement::new(
 .by("user_id");
 
 /// Polls show what is unread, and lists of creators belong to a revision: so both are raised.
-pub(super) static REVISE: Statement = Statement::new(
+static REVISE: Statement = Statement::new(
     "update users
     set version = users.version + 1, revision = users.revision + 1, feed = case when r.feed = 1 then users.revision + 1 else users.feed end
     from {rows} r
@@ -163,6 +163,12 @@ pub(super) static REVISE: Statement = Statement::new(
     &[("user_id", Type::Int), ("feed", Type::Int)],
 )
 .by("user_id");
+
+/// Raises the revisions of these users, whose lists of creators stay as they are.
+pub(super) async fn revise(conn: &mut Conn, users: Vec<i64>) -> DbResult<()> {
+    let feeds = vec![0; users.len()];
+    conn.run(&REVISE, &[users, feeds].map(Column::Int)).await.map(|_| ())
+}
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]

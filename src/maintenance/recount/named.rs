@@ -173,7 +173,5 @@ pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()
     ];
     conn.run(&SET, &columns).await?;
     // Polls show what is mentioned, so the revisions are raised.
-    let users: Vec<_> = users.iter().map(|user| user.get()).collect();
-    let feeds = Column::Int(vec![0; users.len()]);
-    conn.run(&super::marks::REVISE, &[Column::Int(users), feeds]).await.map(|_| ())
+    super::marks::revise(conn, users.iter().map(|user| user.get()).collect()).await
 }
