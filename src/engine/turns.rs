@@ -27,7 +27,19 @@ impl Turns {
     pub async fn take(&self) -> Result<SemaphorePermit<'_>, Error> {
         match tokio::time::timeout(self.wait, self.turns.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
-            _ => Err(Problem::new(Code::Overloaded, "Too many polls are reading the database. Try again shortly.").into()),
+            _ => Err(overloaded()),
         }
     }
+
+    /// How long one waits for a turn at most.
+    #[must_use]
+    pub fn max_wait(&self) -> Duration {
+        self.wait
+    }
+}
+
+/// What is said where no turn came in time.
+#[must_use]
+pub fn overloaded() -> Error {
+    Problem::new(Code::Overloaded, "Too many polls are reading the database. Try again shortly.").into()
 }

@@ -37,8 +37,8 @@ pub struct PollConfig {
     #[arg(long, env = "HEADMARK_POLL_INTERVAL", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub poll_interval: u32,
 
-    /// The maximum number of polls that read the database at once. Further polls get the last known
-    /// values, marked as degraded.
+    /// The maximum number of statements with which polls read the database at once. A poll that waits
+    /// longer than HEADMARK_SQL_READ_WAIT_MS gets the last known values, marked as degraded.
     #[arg(long, env = "HEADMARK_SQL_READS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sql_reads: u32,
 

@@ -4,7 +4,7 @@
 //! - An acknowledged write is kept and counts once: `commit`, `crash`, `disk_full`,
 //!   `failover`, `kill`, `nodes`, `open_files`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
-//!   `enrolment`, `lapse`, `lives_on`, `redis_cluster`, `sentinel`, `shared_heads`, `stores`.
+//!   `enrolment`, `lapse`, `lives_on`, `redis_cluster`, `sentinel`, `shared_heads`, `stores`, `together`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
 //!   `skew`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
@@ -59,6 +59,7 @@ mod sqlite_rows;
 mod statements;
 mod stores;
 mod storm;
+mod together;
 mod truth;
 mod upgrade;
 mod user_marks;

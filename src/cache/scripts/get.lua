@@ -9,12 +9,14 @@
 local key = KEYS[1]
 local found = redis.call('HMGET', key, '!r', '!d', '!e', '!w', '!g')
 local revision, dirt, epoch, writers, given = unpack(found, 1, 5)
-local fields = ARGV[4] ~= '0' and redis.call('HGETALL', key) or {}
+-- An entry that was never filled has no fields to show.
+local fields = revision and ARGV[4] ~= '0' and redis.call('HGETALL', key) or {}
 if revision and not dirt and epoch == ARGV[3] then
   return { 1, '', fields }
 end
+local changes = {}
 if not dirt then
-  redis.call('HSET', key, '!d', '1')
+  changes = { '!d', '1' }
 end
 local token, now = '', now_ms()
 if others(writers, '', now) == '' then
@@ -24,10 +26,15 @@ if others(writers, '', now) == '' then
     token = theirs
   else
     token = ARGV[1]
-    redis.call('HSET', key, '!g', token .. ':' .. ARGV[3] .. ':' .. string.format('%.0f', now + ARGV[5]))
+    changes[#changes + 1] = '!g'
+    changes[#changes + 1] = token .. ':' .. ARGV[3] .. ':' .. string.format('%.0f', now + ARGV[5])
   end
 end
-if redis.call('PTTL', key) < 0 then
+if #changes > 0 then
+  redis.call('HSET', key, unpack(changes))
+end
+local is_new = not (revision or dirt or writers or given)
+if is_new or redis.call('PTTL', key) < 0 then
   redis.call('PEXPIRE', key, ARGV[2])
 end
 return { 0, token, fields }

@@ -13,11 +13,13 @@
 //! | `g:42` | `120 1767225600123m 122-124` | a group: read up to, when the user was there last, what of it counts, single messages above that are read (`groups/part.rs`); empty: not in it any more |
 //! | `t:7` | `1767225600123 3` | a direct chat that the sums do not count until a time, by its level or a mute: then, and how many messages are unread; empty: counted for ever, or not at all |
 //!
-//! `reader.rs` makes entries from rows. `marks/parts.rs` and the features' row sets say how each
+//! `reader.rs` makes entries from rows, `together.rs` reads those of many polls at once, `lives_on.rs`
+//! lets entries stay that are polled. `marks/parts.rs` and the features' row sets say how each
 //! part is written.
 
 mod lives_on;
 mod reader;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 
+use self::together::Together;
 use super::erased;
 use super::guard::{Guard, Trust};
 use super::heads::{Heads, History};
@@ -102,6 +105,7 @@ pub struct Entries {
     guard: Arc<Guard>,
     heads: Arc<Heads>,
     reader: &'static EntryReader,
+    together: Arc<Together>,
     /// One load for all readers that hold the same fill token: it stays the same until the next
     /// begin, so no writer came between them.
     loads: moka::future::Cache<(UserId, FillToken), Arc<ReadEntry>>,
@@ -120,6 +124,7 @@ impl Entries {
     #[must_use]
     pub fn new(db: Db, cache: Arc<Cache>, guard: Arc<Guard>, heads: Arc<Heads>, turns: Arc<Turns>, reader: &'static EntryReader) -> Self {
         Self {
+            together: Together::new(db.clone(), reader, Arc::clone(&turns)),
             db,
             cache,
             guard,
@@ -205,7 +210,7 @@ impl Entries {
         let mut loaded = BTreeMap::new();
         if !missing.is_empty() {
             let _turn = self.turns.take().await?;
-            metrics::counter!("headmark_summary_sql_reads_total").increment(u64::try_from(missing.len()).unwrap_or_default());
+            together::count(missing.len());
             for UserRows { user, complete, entry, .. } in self.ask(&missing).await? {
                 loaded.insert(user, (complete, Arc::new(ReadEntry::from(entry))));
             }
@@ -291,13 +296,13 @@ impl Entries {
     async fn load(&self, user: UserId, token: FillToken) -> Result<Arc<ReadEntry>, Arc<Error>> {
         let load = async {
             let epoch = self.cache.epoch();
-            let (complete, entry) = self.read_sql(user).await?;
+            let (complete, entry) = self.together.read(user).await?;
             if complete {
                 self.fill(user, token, epoch, &entry).await;
             }
-            Ok(entry)
+            Ok::<_, Arc<Error>>(entry)
         };
-        self.loads.try_get_with((user, token), load).await
+        self.loads.try_get_with((user, token), load).await.map_err(Arc::unwrap_or_clone)
     }
 
     /// Fills, unless the world changed since the read began.
@@ -309,15 +314,6 @@ impl Entries {
             // The entry stays dirty; the next reader loads again.
             tracing::debug!(%error, "could not fill a cache entry");
         }
-    }
-
-    /// The truth, and whether it is complete, so that the cache may be filled with it.
-    async fn read_sql(&self, user: UserId) -> Result<(bool, Arc<ReadEntry>), Error> {
-        let _turn = self.turns.take().await?;
-        let loaded = self.ask(&[user]).await?.into_iter().next();
-        metrics::counter!("headmark_summary_sql_reads_total").increment(1);
-        let (complete, entry) = loaded.map_or((true, Entry::default()), |loaded| (loaded.complete, loaded.entry));
-        Ok((complete, Arc::new(entry.into())))
     }
 
     async fn ask(&self, users: &[UserId]) -> Result<Vec<UserRows>, Error> {
@@ -337,7 +333,7 @@ impl Entries {
     /// Reads SQL without filling; where that fails, what was last known.
     async fn read_sql_or(&self, user: UserId, last_known: Option<Arc<ReadEntry>>) -> State {
         let history = self.heads.history();
-        match self.read_sql(user).await {
+        match self.together.read(user).await {
             Ok((_, entry)) => {
                 if self.cache.is_shared() {
                     self.last_known.insert((user, history), Arc::clone(&entry));
@@ -354,7 +350,7 @@ impl Entries {
         // A few find out whether it answers again; a database that hangs must not hold up all the
         // others.
         if let Ok(_trial) = self.sql_trials.try_acquire()
-            && let Ok(Ok((_, entry))) = tokio::time::timeout(SQL_TRIAL, self.read_sql(user)).await
+            && let Ok(Ok(entry)) = tokio::time::timeout(SQL_TRIAL, self.together.read_alone(user)).await
         {
             return State::Current(entry);
         }
