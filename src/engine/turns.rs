@@ -1,4 +1,4 @@
-//! How many polls read the database at once: those beyond wait for a turn, and not for long.
+//! How many statements of polls read the database at once: those beyond wait for a turn, and not for long.
 
 use std::time::Duration;
 

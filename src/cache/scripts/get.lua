@@ -3,7 +3,7 @@
 -- KEYS  1 the user's hash
 -- ARGV  1 nonce (the token, if a new one is given)  2 ttl_ms of a new entry  3 epoch  4 '0' if the fields are not wanted  5 token_ms, the life of a token
 -- Returns { 1, '', fields } if it is clean by now; else { 0, token or '' while a writer is inside, fields }, where fields are the
--- hash as it was, name and value in turn; none where they are not wanted.
+-- hash as it was, name and value in turn; none where they are not wanted, or where it was never filled.
 -- Example: EVALSHA <sha> 1 hm:{u:42} 77aa 60000 3 1 8000  ->  { 0, '77aa', { '!r', '8', '!e', '3', '!d', '1', 'u', '812;c:mention 120 3' } }
 
 local key = KEYS[1]

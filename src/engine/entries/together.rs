@@ -5,21 +5,28 @@
 //! read begins before it was asked for, so what it finds is as new as what a statement of its own finds.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::reader::EntryReader;
-use crate::base::error::Error;
+use crate::base::error::{Error, Fault};
 use crate::base::ids::UserId;
 use crate::cache::ReadEntry;
-use crate::db::{Db, MAX_READ, in_time};
+use crate::db::{Db, ErrorClass, MAX_READ, classify, in_time};
 use crate::engine::turns::{Turns, overloaded};
 
 /// How many statements are on their way at most. More of them would read fewer users each.
 const STATEMENTS: usize = 2;
+
+/// For how long a statement counts as one of these. One that takes longer must not hold up all the others:
+/// then the turns alone say how many there are.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How many users one statement reads at most, so that nobody waits long for the others' rows.
 const USERS_AT_ONCE: usize = 32;
@@ -38,6 +45,9 @@ struct Asked {
     found: oneshot::Sender<Found>,
     /// Whether its statement is on its way.
     has_begun: Arc<AtomicBool>,
+    /// Where it was asked for. Its statement runs there if it is the first of it, so that all threads have
+    /// their share.
+    runtime: Handle,
 }
 
 /// The reads of a node.
@@ -46,6 +56,8 @@ pub(super) struct Together {
     db: Db,
     reader: &'static EntryReader,
     turns: Arc<Turns>,
+    /// How many statements are on their way at most, and how many users one reads.
+    most: (usize, usize),
     state: Mutex<State>,
 }
 
@@ -59,12 +71,12 @@ struct State {
 
 impl State {
     /// Whom the next statement reads; None if there is nobody, or if enough statements are on their way.
-    fn next(&mut self) -> Option<Vec<Asked>> {
-        if self.running == STATEMENTS {
+    fn next(&mut self, (statements, users): (usize, usize)) -> Option<Vec<Asked>> {
+        if self.running >= statements {
             return None;
         }
         let mut asked = Vec::new();
-        while asked.len() < USERS_AT_ONCE
+        while asked.len() < users
             && let Some(next) = self.waiting.pop_front()
         {
             // Not for those who have gone.
@@ -81,13 +93,41 @@ impl State {
     }
 }
 
-/// A statement on its way. However it ends, the next one begins.
-struct Running(Arc<Together>);
+/// A statement on its way.
+struct Running {
+    reads: Arc<Together>,
+    /// Whether it counts as one of those on their way.
+    counts: bool,
+}
+
+impl Running {
+    async fn run(mut self, asked: Vec<Asked>) {
+        let reads = Arc::clone(&self.reads);
+        let mut serve = pin!(reads.serve(asked));
+        if tokio::time::timeout(PATIENCE, &mut serve).await.is_err() {
+            self.make_room();
+            serve.await;
+        }
+        self.make_room();
+    }
+
+    /// The next one may begin.
+    fn make_room(&mut self) {
+        if std::mem::take(&mut self.counts) {
+            self.reads.state().running -= 1;
+            self.reads.begin();
+        }
+    }
+}
 
 impl Drop for Running {
+    /// Where a runtime ends with its tasks, those who wait go by themselves.
     fn drop(&mut self) {
-        self.0.state().running -= 1;
-        self.0.begin();
+        if self.counts && std::thread::panicking() {
+            self.make_room();
+        } else if self.counts {
+            self.reads.state().running -= 1;
+        }
     }
 }
 
@@ -99,7 +139,10 @@ pub(super) fn count(users: usize) {
 
 impl Together {
     pub(super) fn new(db: Db, reader: &'static EntryReader, turns: Arc<Turns>) -> Arc<Self> {
-        Arc::new(Self { db, reader, turns, state: Mutex::default() })
+        // On Citus users share no statement: each shard has one of its own, and a worker that is away
+        // must not be in the way of the others' users.
+        let most = if db.is_distributed() { (usize::MAX, 1) } else { (STATEMENTS, USERS_AT_ONCE) };
+        Arc::new(Self { db, reader, turns, most, state: Mutex::default() })
     }
 
     /// Every change is made in one step, so a poisoned lock guards whole data.
@@ -114,7 +157,7 @@ impl Together {
     pub(super) async fn read(self: &Arc<Self>, user: UserId) -> Found {
         let (sender, mut found) = oneshot::channel();
         let has_begun = Arc::new(AtomicBool::new(false));
-        self.add(Asked { user, found: sender, has_begun: Arc::clone(&has_begun) })?;
+        self.add(Asked { user, found: sender, has_begun: Arc::clone(&has_begun), runtime: Handle::current() })?;
         self.begin();
         let answer = match tokio::time::timeout(self.turns.max_wait(), &mut found).await {
             Err(_) if has_begun.load(Ordering::Acquire) => tokio::time::timeout(MAX_READ, found).await,
@@ -125,6 +168,10 @@ impl Together {
 
     fn add(&self, asked: Asked) -> Result<(), Arc<Error>> {
         let mut state = self.state();
+        // All wait for equally long, so those who have gone come first.
+        while state.waiting.len() >= MAX_WAITING && state.waiting.front().is_some_and(|first| first.found.is_closed()) {
+            state.waiting.pop_front();
+        }
         if state.waiting.len() >= MAX_WAITING {
             return Err(Arc::new(overloaded()));
         }
@@ -142,26 +189,38 @@ impl Together {
     /// Begins a statement if somebody waits for one that may begin. In a task of its own: whoever asked
     /// first may go before the others have their answers.
     fn begin(self: &Arc<Self>) {
-        let Some(asked) = self.state().next() else { return };
-        let running = Running(Arc::clone(self));
-        // There is none only where the node ends.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { running.0.serve(asked).await });
-        }
+        let Some(asked) = self.state().next(self.most) else { return };
+        let Some(runtime) = asked.first().map(|first| first.runtime.clone()) else { return };
+        let running = Running { reads: Arc::clone(self), counts: true };
+        runtime.spawn(running.run(asked));
     }
 
     async fn serve(&self, asked: Vec<Asked>) {
         let mut users: Vec<_> = asked.iter().map(|asked| asked.user).collect();
         users.sort_unstable();
         users.dedup();
-        let all = self.ask(&users).await.map_err(Arc::new);
+        let all = self.ask_all(&users).await;
         for Asked { user, found, .. } in asked {
-            let one = all.as_ref().map_err(Arc::clone).and_then(|all| {
-                let at = users.binary_search(&user).ok();
-                at.and_then(|at| all.get(at)).cloned().ok_or_else(|| Arc::new(overloaded()))
-            });
+            let one = users.binary_search(&user).ok().and_then(|at| all.get(at)).cloned();
             // Whoever has gone needs no answer.
-            let _gone = found.send(one);
+            let _gone = found.send(one.unwrap_or_else(|| Err(Arc::new(overloaded()))));
+        }
+    }
+
+    /// In the order of the users. What may have failed because of one of them is tried again with each of
+    /// them alone.
+    async fn ask_all(&self, users: &[UserId]) -> Vec<Found> {
+        match self.ask(users).await {
+            Ok(all) => all.into_iter().map(Ok).collect(),
+            Err(error) if users.len() > 1 && may_be_of_one(&error) => {
+                tracing::warn!(?error, "reading the users of a statement each alone");
+                let alone = async |user: &UserId| {
+                    let mut found = self.ask(std::slice::from_ref(user)).await.map_err(Arc::new)?;
+                    found.pop().ok_or_else(|| Arc::new(overloaded()))
+                };
+                join_all(users.iter().map(alone)).await
+            }
+            Err(error) => vec![Err(Arc::new(error)); users.len()],
         }
     }
 
@@ -172,4 +231,9 @@ impl Together {
         count(users.len());
         Ok(read.into_iter().map(|rows| (rows.complete, Arc::new(ReadEntry::from(rows.entry)))).collect())
     }
+}
+
+/// Whether the database has refused this, and may do others.
+fn may_be_of_one(error: &Error) -> bool {
+    matches!(error, Error::Fault(Fault::Db(error)) if !matches!(classify(error), ErrorClass::Unknown | ErrorClass::Outage))
 }
