@@ -207,14 +207,8 @@ impl Entries {
         let mut lookups: BTreeMap<UserId, Lookup> = users.iter().copied().zip(lookups).collect();
         let missing: Vec<_> = users.iter().copied().filter(|user| !matches!(lookups.get(user), Some(Lookup::Hit(_)))).collect();
         let epoch = self.cache.epoch();
-        let mut loaded = BTreeMap::new();
-        if !missing.is_empty() {
-            let _turn = self.turns.take().await?;
-            together::count(missing.len());
-            for UserRows { user, complete, entry, .. } in self.ask(&missing).await? {
-                loaded.insert(user, (complete, Arc::new(ReadEntry::from(entry))));
-            }
-        }
+        let read = if missing.is_empty() { Vec::new() } else { self.together.ask(&missing).await? };
+        let loaded: BTreeMap<_, _> = missing.into_iter().zip(read).collect();
         let mut fills = Vec::new();
         for (user, (complete, entry)) in &loaded {
             if let (true, Some(Lookup::Miss { fill: Some(token), .. })) = (complete, lookups.get(user)) {
@@ -314,10 +308,6 @@ impl Entries {
             // The entry stays dirty; the next reader loads again.
             tracing::debug!(%error, "could not fill a cache entry");
         }
-    }
-
-    async fn ask(&self, users: &[UserId]) -> Result<Vec<UserRows>, Error> {
-        Ok(in_time(self.rows(users)).await?)
     }
 
     /// Keeps what was made of a user's entry, for the next reader of the same entry.

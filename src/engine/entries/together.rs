@@ -79,7 +79,7 @@ impl State {
         while asked.len() < users
             && let Some(next) = self.waiting.pop_front()
         {
-            // Not for those who have gone.
+            // Nobody waits for an answer whose client has disconnected.
             if !next.found.is_closed() {
                 next.has_begun.store(true, Ordering::Release);
                 asked.push(next);
@@ -111,30 +111,28 @@ impl Running {
         self.make_room();
     }
 
-    /// The next one may begin.
+    /// From now on it does not count. Whether it did.
+    fn leave(&mut self) -> bool {
+        let counted = std::mem::take(&mut self.counts);
+        self.reads.state().running -= usize::from(counted);
+        counted
+    }
+
     fn make_room(&mut self) {
-        if std::mem::take(&mut self.counts) {
-            self.reads.state().running -= 1;
+        if self.leave() {
             self.reads.begin();
         }
     }
 }
 
 impl Drop for Running {
-    /// Where a runtime ends with its tasks, those who wait go by themselves.
+    /// A panic must not stop the others. At the end of the runtime nothing can begin any more, and waiting
+    /// reads time out.
     fn drop(&mut self) {
-        if self.counts && std::thread::panicking() {
-            self.make_room();
-        } else if self.counts {
-            self.reads.state().running -= 1;
+        if self.leave() && std::thread::panicking() {
+            self.reads.begin();
         }
     }
-}
-
-/// Counts users that one statement has read.
-pub(super) fn count(users: usize) {
-    metrics::counter!("headmark_summary_sql_reads_total").increment(u64::try_from(users).unwrap_or_default());
-    metrics::counter!("headmark_summary_sql_statements_total").increment(1);
 }
 
 impl Together {
@@ -168,7 +166,7 @@ impl Together {
 
     fn add(&self, asked: Asked) -> Result<(), Arc<Error>> {
         let mut state = self.state();
-        // All wait for equally long, so those who have gone come first.
+        // All wait for the same time, so the oldest time out first.
         while state.waiting.len() >= MAX_WAITING && state.waiting.front().is_some_and(|first| first.found.is_closed()) {
             state.waiting.pop_front();
         }
@@ -202,7 +200,7 @@ impl Together {
         let all = self.ask_all(&users).await;
         for Asked { user, found, .. } in asked {
             let one = users.binary_search(&user).ok().and_then(|at| all.get(at)).cloned();
-            // Whoever has gone needs no answer.
+            // Its client may have disconnected.
             let _gone = found.send(one.unwrap_or_else(|| Err(Arc::new(overloaded()))));
         }
     }
@@ -213,7 +211,7 @@ impl Together {
         match self.ask(users).await {
             Ok(all) => all.into_iter().map(Ok).collect(),
             Err(error) if users.len() > 1 && may_be_of_one(&error) => {
-                tracing::warn!(?error, "reading the users of a statement each alone");
+                tracing::warn!("the database refused to read several users at once: reading each alone");
                 let alone = async |user: &UserId| {
                     let mut found = self.ask(std::slice::from_ref(user)).await.map_err(Arc::new)?;
                     found.pop().ok_or_else(|| Arc::new(overloaded()))
@@ -224,16 +222,21 @@ impl Together {
         }
     }
 
-    /// In the order of the users.
-    async fn ask(&self, users: &[UserId]) -> Result<Vec<(bool, Arc<ReadEntry>)>, Error> {
+    /// Reads these users (without repeats) in one statement, in their order.
+    ///
+    /// # Errors
+    /// When no turn comes in time, or the database is away or refuses.
+    pub(super) async fn ask(&self, users: &[UserId]) -> Result<Vec<(bool, Arc<ReadEntry>)>, Error> {
         let _turn = self.turns.take().await?;
         let read = in_time(self.reader.read(&self.db, users)).await?;
-        count(users.len());
+        metrics::counter!("headmark_summary_sql_reads_total").increment(u64::try_from(users.len()).unwrap_or_default());
+        metrics::counter!("headmark_summary_sql_statements_total").increment(1);
         Ok(read.into_iter().map(|rows| (rows.complete, Arc::new(ReadEntry::from(rows.entry)))).collect())
     }
 }
 
 /// Whether the database has refused this, and may do others.
 fn may_be_of_one(error: &Error) -> bool {
-    matches!(error, Error::Fault(Fault::Db(error)) if !matches!(classify(error), ErrorClass::Unknown | ErrorClass::Outage))
+    let Error::Fault(Fault::Db(error)) = error else { return false };
+    !matches!(classify(error), ErrorClass::Unknown | ErrorClass::Outage)
 }
