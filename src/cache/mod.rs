@@ -13,15 +13,14 @@ mod memory;
 mod meters;
 mod nonce;
 mod parts;
+mod protocol;
 mod read_entry;
 mod redis;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -31,142 +30,14 @@ pub use self::hub::Listener;
 pub use self::lists::{HISTORY_STEP, ListKey, ListVersion};
 pub use self::memory::Memory;
 pub use self::parts::Parts;
-pub use self::read_entry::{Derived, ReadEntry};
+pub use self::protocol::{CacheError, Change, Changes, FillToken, Lookup, READ_LEASE, RedisStream, SharedRun, Writer, Written};
+pub(crate) use self::read_entry::KEPT_BYTES;
+pub use self::read_entry::{Derived, Entry, ReadEntry, Revision};
 pub use self::redis::{Redis, RedisFacts, SentinelFacts, look_at_redis};
 
 #[cfg(test)]
 use self::hub::Hub;
 use crate::base::ids::UserId;
-
-/// A user's version number: counts the changes of the user's own rows, never goes back.
-pub type Revision = i64;
-
-/// One user's state as of one revision.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Entry {
-    /// The revision that the parts show.
-    pub revision: Revision,
-    /// All parts of this user's own state.
-    pub parts: Parts,
-}
-
-impl ReadEntry {
-    /// How much memory it takes as a weight, for caches that are bounded by it.
-    pub(crate) fn weight<K>(_: &K, entry: &Arc<Self>) -> u32 {
-        u32::try_from(KEPT_BYTES + entry.size_bytes()).unwrap_or(u32::MAX)
-    }
-}
-
-/// What a cache takes for an entry besides the entry itself: keys, links, counts.
-pub(crate) const KEPT_BYTES: usize = 256;
-
-/// A writer's own mark on the entries that its transaction may change. Unique among all writers of
-/// all nodes (random).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Writer(pub u64);
-
-/// The right to fill an entry, given to a reader that found it dirty or missing; dies with the next
-/// write that begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FillToken(pub u64);
-
-/// What a reader finds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lookup {
-    /// Clean: as new as the last acknowledged write.
-    Hit(Arc<ReadEntry>),
-    /// Dirty or missing: read SQL. With a token the result may be filled in. `last_known` is the
-    /// dirty entry's content, for a degraded answer when SQL is away.
-    Miss {
-        /// None while a writer is in the entry.
-        fill: Option<FillToken>,
-        /// What the entry last showed, if it ever was filled.
-        last_known: Option<Arc<ReadEntry>>,
-    },
-}
-
-/// What one committed batch did to one user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Whose entry.
-    pub user: UserId,
-    /// The revision that the transaction found.
-    pub before: Revision,
-    /// The revision after it; equal to `before` where nothing changed.
-    pub after: Revision,
-    /// The parts that changed, with their new values. None without a new revision.
-    pub parts: Parts,
-}
-
-/// What a transaction may change: entries of users, and facts of users.
-#[derive(Debug, Clone, Copy)]
-pub struct Written<'a> {
-    pub users: &'a [UserId],
-    pub facts: &'a [UserId],
-}
-
-impl<'a, T: AsRef<[UserId]> + ?Sized> From<&'a T> for Written<'a> {
-    fn from(users: &'a T) -> Self {
-        Self { users: users.as_ref(), facts: &[] }
-    }
-}
-
-/// What one committed batch did to entries, and to facts.
-#[derive(Debug, Clone, Copy)]
-pub struct Changes<'a> {
-    pub entries: &'a [Change],
-    pub facts: &'a [FactsChange],
-}
-
-impl<'a, T: AsRef<[Change]> + ?Sized> From<&'a T> for Changes<'a> {
-    fn from(entries: &'a T) -> Self {
-        Self { entries: entries.as_ref(), facts: &[] }
-    }
-}
-
-/// How long a node may answer polls from copies after it last asked for word of changes. A writer
-/// waits for that long, from its begin on, before it answers. So all nodes must agree: it is no
-/// setting.
-pub const READ_LEASE: Duration = Duration::from_millis(5);
-
-/// The run of Redis that all nodes agree on, where several may be reached at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SharedRun {
-    pub id: String,
-    /// From when on no node reads another one.
-    pub written_from: Instant,
-    /// Until when no node reads another one, should they agree on one.
-    pub known_until: Instant,
-}
-
-/// Why an operation on the cache did not come off.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CacheError {
-    /// Redis is not reachable, did not answer in time, refused, or the breaker is open. What was
-    /// asked may or may not have happened.
-    Away(String),
-}
-
-impl fmt::Display for CacheError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Away(reason) => write!(f, "the cache is away: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for CacheError {}
-
-/// A stream of numbered entries.
-#[derive(Debug, Clone)]
-pub struct RedisStream {
-    /// Its key.
-    pub key: String,
-    /// About how many entries are kept.
-    pub max_entries: u64,
-    /// How long it lives after the last entry.
-    pub ttl: Duration,
-}
 
 /// The cache, on one of two engines, chosen once at start.
 #[derive(Debug)]

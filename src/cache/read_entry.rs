@@ -7,7 +7,22 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Entry;
+use super::Parts;
+
+/// A user's version number: counts the changes of the user's own rows, never goes back.
+pub type Revision = i64;
+
+/// One user's state as of one revision.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Entry {
+    /// The revision that the parts show.
+    pub revision: Revision,
+    /// All parts of this user's own state.
+    pub parts: Parts,
+}
+
+/// What a cache takes for an entry besides the entry itself: keys, links, counts.
+pub(crate) const KEPT_BYTES: usize = 256;
 
 /// What readers made of an entry. It is right for as long as the entry is the same.
 pub trait Derived: Any + fmt::Debug + Send + Sync {
@@ -50,6 +65,11 @@ impl ReadEntry {
     pub fn size_bytes(&self) -> usize {
         let derived = self.lock().as_ref().map_or(0, |derived| derived.size_bytes());
         size_of::<Self>() + self.entry.parts.size_bytes() + derived
+    }
+
+    /// How much memory it takes as a weight, for caches that are bounded by it.
+    pub(crate) fn weight<K>(_: &K, entry: &Arc<Self>) -> u32 {
+        u32::try_from(KEPT_BYTES + entry.size_bytes()).unwrap_or(u32::MAX)
     }
 
     /// Changes what a cache shows, without a copy if nobody reads it.
