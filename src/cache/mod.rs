@@ -268,6 +268,15 @@ impl Cache {
         }
     }
 
+    /// At the start: in which run the entries were made, as the database has it. No other one is read before
+    /// [`Self::trust_run`], and of a cluster none.
+    pub fn expect_run(&self, id: &str) {
+        match self {
+            Self::Memory(_) => {}
+            Self::Redis(redis) => redis.expect_run(id),
+        }
+    }
+
     /// From here on the entries of this run may be read, and those of no other. To be told after the
     /// epoch of its entries is known, with the time at which it was asked for.
     pub fn trust_run(&self, id: &str, asked: Instant) {

@@ -190,3 +190,40 @@ async fn engine_a_replica_of_redis_that_lost_writes_shows_none_of_them_outdated(
     }
     Node::stop_all(nodes.into()).await;
 }
+
+/// The same for a node that starts while Redis is away, and so has met no run of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_node_that_starts_before_a_replica_takes_over_shows_nothing_outdated() {
+    let mut world = World::new(Tier::Server).await;
+    let mut master = RedisServer::start(&world.dir).await;
+    let (proxy, url) = Proxy::start_redis(&master.url()).await;
+    world.redis_url = url;
+    // When the node finds Redis again and when its guard looks are not in phase.
+    for round in 0..4 {
+        let node = world.node().await;
+        node.client.post(INCREMENT, &json!({})).await.ok();
+        node.client.summary(1).await;
+        let replica = RedisServer::replica_of(&master, &world.dir).await;
+        replica.promote().await;
+        let last = node.client.post(INCREMENT, &json!({})).await.ok()["head"].as_i64().unwrap();
+        node.stop().await;
+        proxy.leave();
+        master.kill();
+        let node = world.node().await;
+        tokio::time::sleep(Duration::from_millis(230 * round)).await;
+        proxy.lead_to(&replica.url()).await;
+        let until = Instant::now() + Duration::from_millis(2500);
+        let (mut polls, mut whole) = (0, 0);
+        while Instant::now() < until {
+            let body = node.client.get("/v1/users/1/badges").await.ok();
+            let head = body["counters"]["mention"]["head"].as_i64().unwrap_or(0);
+            assert!(body["degraded"] == true || head == last, "round {round}: {head} after {last}: {body}");
+            polls += 1;
+            whole += i32::from(body["degraded"] == false);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert!(polls > 20 && whole > 0, "{whole} of {polls} polls were not degraded");
+        node.stop().await;
+        master = replica;
+    }
+}

@@ -253,6 +253,11 @@ impl Redis {
         self.shared.run.is_trusted(id)
     }
 
+    pub(super) fn expect_run(&self, id: &str) {
+        // The runs of a cluster's masters are known by a look only.
+        self.shared.run.trust(id, self.shared.redis.cluster.then(Instant::now));
+    }
+
     pub(super) fn trust_run(&self, id: &str, asked: Instant) {
         let read_until = self.shared.redis.cluster.then(|| asked + CLUSTER_LOOK);
         if self.shared.run.trust(id, read_until) {

@@ -252,7 +252,10 @@ impl Guard {
         let fenced_off = {
             let mut guard = self.lock_conn.lock().await;
             let conn = guard.as_mut().ok_or(sqlx::Error::PoolClosed)?;
-            let claimed = answer_in_time(store::view(conn, self.node)).await?.run_id == store::CLAIMED;
+            let run_id = answer_in_time(store::view(conn, self.node)).await?.run_id;
+            // Redis may be away now, and come back as a replica that lost writes.
+            self.cache.expect_run(&run_id);
+            let claimed = run_id == store::CLAIMED;
             if claimed {
                 answer_in_time(store::claim(conn, store::RELEASED)).await?;
             }
