@@ -82,7 +82,7 @@ async fn engine_the_master_is_killed_and_sentinels_promote_its_replica() {
     scene.recovered().await;
     let fail_over = async {
         scene.storm.more(50, 10).await;
-        assert!(is_written(&master, &scene.world).await, "the cache is in use");
+        eventually_within(10, "the cache is in use", async || is_written(&master, &scene.world).await).await;
         // What the replica does not hear of, it has outdated when it is promoted.
         scene.replica.cut_off_from(&master).await;
         scene.storm.more(50, 10).await;
