@@ -195,12 +195,20 @@ impl Pool {
                 Some(idle) => idle,
                 None => self.next(home, &mut opening).await?,
             };
-            let is_trusted = idle.is_trusted();
+            let (is_trusted, since) = (idle.is_trusted(), idle.since);
             let mut lent = self.lend(idle, home);
-            if is_trusted || lent.conn.ping().await.is_ok() {
+            if is_trusted || matches!(tokio::time::timeout(self.ping_timeout(), lent.conn.ping()).await, Ok(Ok(()))) {
                 return Ok(lent);
             }
+            // What ended this one ended those that have idled for longer: nobody waits for each of them.
+            self.close_unused_since(since);
         }
+    }
+
+    /// How long it may take to try a connection. What lies between may forget one without a word to
+    /// either end, and the rest of the wait must suffice for another.
+    fn ping_timeout(&self) -> Duration {
+        self.acquire_timeout / 4
     }
 
     /// The next that is kept or given back. Where there is a place, a connection is opened meanwhile,
@@ -258,6 +266,15 @@ impl Pool {
     fn close_old(&self) {
         let oldest = self.shelves().take_oldest_if(|idle| idle.since.elapsed() > MAX_IDLE);
         drop(oldest);
+    }
+
+    /// Closes connections that nobody has used after then.
+    fn close_unused_since(&self, then: Instant) {
+        loop {
+            // Dropped after the lock.
+            let Some(oldest) = self.shelves().take_oldest_if(|idle| idle.since <= then) else { return };
+            drop(oldest);
+        }
     }
 
     /// Closes what idles, and lends no more.

@@ -1,3 +1,8 @@
+use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sqlx::postgres::PgSslMode;
+
 use super::*;
 
 fn pool_of(opener: Opener, connections: u32, acquire_timeout: Duration) -> Arc<Pool> {
@@ -134,4 +139,50 @@ async fn a_closed_pool_keeps_and_lends_nothing() {
     lent.give_back();
     assert!(pool.shelves().kept().len() == 0);
     assert!(matches!(pool.acquire().await, Err(sqlx::Error::PoolClosed)));
+}
+
+/// A server that lets everybody in, and answers those who came after `forgotten` was set.
+fn server_behind_a_firewall(forgotten: Arc<AtomicBool>) -> Opener {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in server.incoming().map_while(Result::ok) {
+            let answers = forgotten.load(Ordering::SeqCst);
+            std::thread::spawn(move || let_in(client, answers));
+        }
+    });
+    let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(port).username("u").ssl_mode(PgSslMode::Disable);
+    Opener::Postgres(options, None)
+}
+
+fn let_in(mut client: std::net::TcpStream, answers: bool) -> std::io::Result<()> {
+    const READY: [u8; 6] = *b"Z\0\0\0\x05I";
+    let mut buffer = [0; 4096];
+    let _startup = client.read(&mut buffer)?;
+    client.write_all(&[&b"R\0\0\0\x08\0\0\0\0"[..], &READY].concat())?;
+    while client.read(&mut buffer)? > 0 {
+        if answers {
+            client.write_all(&READY)?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_meets_a_connection_that_was_forgotten_on_the_way_gets_another_in_time() {
+    let forgotten = Arc::new(AtomicBool::new(false));
+    let pool = pool_of(server_behind_a_firewall(Arc::clone(&forgotten)), 3, Duration::from_secs(2));
+    for _ in 0..3 {
+        let permit = Arc::clone(&pool.places).acquire_owned().await.unwrap();
+        let place = pool.residents.settle(pool.opener.home(), permit);
+        let conn = pool.opener.open().await.unwrap();
+        pool.keep(Idle { since: Instant::now() - 2 * TRUSTED_IDLE, ..Idle::new(conn, place) });
+    }
+    forgotten.store(true, Ordering::SeqCst);
+    let begun = Instant::now();
+    let lent = pool.acquire().await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(1), "it took {:?}", begun.elapsed());
+    assert_eq!(pool.shelves().kept().len(), 0, "those that went the same way are closed");
+    lent.give_back();
+    assert_eq!(pool.shelves().kept().len(), 1);
 }
