@@ -25,7 +25,7 @@ use crate::engine::turns::{Turns, overloaded};
 const STATEMENTS: usize = 2;
 
 /// For how long a statement counts as one of these. One that takes longer must not hold up all the others:
-/// then the turns alone say how many there are.
+/// then the turns alone say how many there are. Half of what a read waits for a statement, where that is less.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How many users one statement reads at most, so that nobody waits long for the others' rows.
@@ -104,7 +104,7 @@ impl Running {
     async fn run(mut self, asked: Vec<Asked>) {
         let reads = Arc::clone(&self.reads);
         let mut serve = pin!(reads.serve(asked));
-        if tokio::time::timeout(PATIENCE, &mut serve).await.is_err() {
+        if tokio::time::timeout(PATIENCE.min(reads.turns.max_wait() / 2), &mut serve).await.is_err() {
             self.make_room();
             serve.await;
         }
