@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Watch {
     opened: Instant,
+    /// Whether anything was read.
+    begun: AtomicBool,
+    /// Whether it is to end if nothing was read yet.
+    ends_unbegun: AtomicBool,
     /// Whether it began with HTTP/2's preface.
     http2: AtomicBool,
     /// Whether its next answer is to be the last.
@@ -44,6 +48,8 @@ impl Watch {
         let streams = Mutex::new(Streams { open: 0, quiet_since: opened, next: 0, unsent: BTreeMap::new() });
         Arc::new(Self {
             opened,
+            begun: AtomicBool::new(false),
+            ends_unbegun: AtomicBool::new(false),
             http2: AtomicBool::new(false),
             last_answer: AtomicBool::new(false),
             blocked_ms: AtomicU64::new(0),
@@ -51,6 +57,23 @@ impl Watch {
             serving: AtomicUsize::new(0),
             streams,
         })
+    }
+
+    pub(crate) fn begins(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// From now on nothing is waited for where nothing was read yet.
+    pub(crate) fn end_unbegun(&self) {
+        self.ends_unbegun.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ends_unbegun(&self) -> bool {
+        self.ends_unbegun.load(Ordering::Relaxed)
     }
 
     pub(crate) fn begins_http2(&self) {

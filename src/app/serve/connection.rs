@@ -144,9 +144,14 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
             if ending.is_announcing() {
                 watch.announce_close();
             }
-            // HTTP/2 can say goodbye at any time. HTTP/1 says it with an answer.
-            let goodbye = ending.is_draining() || (watch.is_http2() && (idle || ending.is_announcing()));
-            if goodbye && !std::mem::replace(&mut closing, true) {
+            // HTTP/2 can say goodbye at any time. HTTP/1 says it with an answer. What has said nothing yet
+            // would be cut off with a request that is on its way.
+            let goodbye = |idle| ending.is_draining() || (watch.is_http2() && (idle || ending.is_announcing()));
+            if !watch.has_begun() {
+                if ending.is_draining() {
+                    watch.end_unbegun();
+                }
+            } else if goodbye(idle) && !std::mem::replace(&mut closing, true) {
                 connection.as_mut().graceful_shutdown();
             }
             if let Poll::Ready(result) = connection.as_mut().poll(cx) {
@@ -156,12 +161,12 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
                 }
                 return Poll::Ready(());
             }
-            // It may have turned out just now to be HTTP/2.
-            if closing || !watch.is_http2() || !ending.is_announcing() {
+            // It may have begun just now, or turned out to be HTTP/2.
+            if closing || !watch.has_begun() || !goodbye(false) {
                 break;
             }
         }
-        if closing { cut.as_mut().poll(cx) } else { Poll::Pending }
+        if closing || ending.is_draining() { cut.as_mut().poll(cx) } else { Poll::Pending }
     })
     .await;
 }

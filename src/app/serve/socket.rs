@@ -69,8 +69,13 @@ impl AsyncRead for Socket {
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         let Some(waiting) = &mut this.waiting else { return read };
         if read.is_pending() {
+            // As if the client had closed: then hyper closes too, and in order.
+            if waiting.seen == 0 && this.watch.ends_unbegun() {
+                return Poll::Ready(Ok(()));
+            }
             return waiting.timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()));
         }
+        this.watch.begins();
         if waiting.take(buf.filled().get(before..).unwrap_or_default()) {
             if waiting.is_preface {
                 this.watch.begins_http2();

@@ -378,6 +378,41 @@ async fn an_idle_connection_is_closed_without_a_reset_when_the_time_is_over() {
 }
 
 #[tokio::test]
+async fn a_connection_without_a_request_is_closed_without_a_reset() {
+    let server = start(HttpConfig { header_timeout_ms: 60_000, ..quick() }).await;
+    let mut client = server.connect("").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let stopping = tokio::spawn(server.stop());
+    assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0);
+    client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0, "an end, not a reset");
+    drop(client);
+    let took = stopping.await.unwrap();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+#[tokio::test]
+async fn requests_of_connections_that_came_before_the_port_closed_are_answered() {
+    let server = start(HttpConfig { header_timeout_ms: 60_000, ..quick() }).await;
+    // This thread runs the server, too: until it waits, they are the system's.
+    let clients: Vec<_> = (0..50)
+        .map(|_| {
+            let mut client = std::net::TcpStream::connect(server.address).unwrap();
+            std::io::Write::write_all(&mut client, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            client.set_nonblocking(true).unwrap();
+            client
+        })
+        .collect();
+    let stopping = tokio::spawn(server.stop());
+    for client in clients {
+        let answer = until_closed(TcpStream::from_std(client).unwrap()).await;
+        assert!(answer.contains("connection: close") && answer.contains("hello"), "{answer:?}");
+    }
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_drain_says_goodbye_to_http2_at_once() {
     let server = start(HttpConfig { header_timeout_ms: 60_000, drain_idle_ms: 4000, ..quick() }).await;
     let (connection, answers) = windows(&server, 0, 0).await;
