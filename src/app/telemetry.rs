@@ -44,6 +44,9 @@ pub(crate) const LOST_LINES: &str = "headmark_log_lines_lost_total";
 /// store.
 const SECONDS_BUCKETS: [f64; 15] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0];
 
+/// The same of polls that wait, which may be for a minute.
+const HELD_SECONDS_BUCKETS: [f64; 11] = [0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
+
 /// Sends log lines to stderr: JSON with `json`, else for people. `filter` is what `HEADMARK_LOG`
 /// says, for example `info,headmark=debug`. Choose `json` when stdout is not a terminal, unless the
 /// operator says otherwise.
@@ -102,9 +105,10 @@ pub fn metrics() -> PrometheusHandle {
 
 fn install() -> PrometheusHandle {
     let builder = PrometheusBuilder::new();
-    // The only error is an empty list of buckets, which this one is not.
+    // The only error is an empty list of buckets, which these are not.
     let builder = builder
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
+        .and_then(|builder| builder.set_buckets_for_metric(Matcher::Full(crate::http::HELD_SECONDS.to_owned()), &HELD_SECONDS_BUCKETS))
         .unwrap_or_else(|_| PrometheusBuilder::new());
     let recorder = builder.build_recorder();
     let handle = recorder.handle();

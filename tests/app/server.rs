@@ -150,6 +150,9 @@ both_tiers! {
         let (polled, ()) = tokio::join!(node.client.get_if_changed(&held, &tag), raise);
         let tag = polled.header("etag").to_owned();
         assert_eq!(polled.ok()["total"], 1);
+        let metrics = node.client.get("/metrics").await.text;
+        let longest = metrics.lines().filter(|line| line.starts_with("headmark_http_held_seconds_bucket")).any(|line| line.contains("le=\"60\""));
+        assert!(longest, "polls may be held for a minute: {metrics}");
         assert_eq!((node.client.metric(&apart).await, node.client.metric(&others).await), (1.0, 1.0));
         assert_eq!(node.client.get_if_changed(&format!("{path}?wait=0"), &tag).await.status, 304);
         assert_eq!((node.client.metric(&apart).await, node.client.metric(&others).await), (1.0, 2.0));
