@@ -19,8 +19,9 @@ const MESSAGES_AT_ONCE: i64 = 200;
 /// How many messages one batch looks at for mentions.
 const LOOKED_AT_ONCE: i64 = 5000;
 
-/// The first group after an id in which the user was a member, or is known from a log.
-static NEXT_GROUP: Statement = Statement::one(
+/// The first group after an id in which the user was a member, or is known from a log: an imported message
+/// may be all that a group has of its sender.
+pub(super) static NEXT_GROUP: Statement = Statement::one(
     "select g.group_id
     from (
         select m.group_id from memberships m where m.user_id = $1 and m.group_id > $2

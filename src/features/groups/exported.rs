@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::Reading;
+use super::erase::NEXT_GROUP;
 use crate::base::clock::UnixMs;
 use crate::db::{Cell, Statement, Type};
 use crate::features::export_part::{ExportPart, Shown, field};
@@ -17,16 +18,6 @@ static MEMBERSHIPS: Statement = Statement::one(
     order by m.group_id, m.span
     limit $4",
     &[("user_id", Type::Int), ("group_id", Type::Int), ("span", Type::Int), ("max_rows", Type::Int)],
-);
-
-/// Whoever sent a message is or was a member.
-static NEXT_GROUP: Statement = Statement::one(
-    "select m.group_id
-    from memberships m
-    where m.user_id = $1 and m.group_id > $2
-    order by m.group_id
-    limit 1",
-    &[("user_id", Type::Int), ("group_id", Type::Int)],
 );
 
 static MESSAGES: Statement = Statement::one(

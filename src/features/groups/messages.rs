@@ -31,8 +31,24 @@ pub(super) fn not_there(rows: &Rows, group: GroupId, seq: i64) -> Problem {
     no_message(group, seq)
 }
 
+/// What its sender has read of a group once a message is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SenderHasRead {
+    /// All that is above it: who writes has seen that.
+    All,
+    /// The message alone: it was written before what is above it, and is added late.
+    Itself,
+}
+
 /// A message of a member. Returns it, and whether it is new.
-pub(super) fn send(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessage, now: UnixMs) -> Result<(GroupSentOut, bool), Problem> {
+pub(super) fn send(
+    rows: &mut Rows,
+    id: GroupId,
+    sender: UserId,
+    new: &NewMessage,
+    now: UnixMs,
+    has_read: SenderHasRead,
+) -> Result<(GroupSentOut, bool), Problem> {
     known(rows, id)?;
     if let Some(sent) = rows.get::<GroupRows>().sent(&(id, sender, new.client_id.clone())) {
         if sent.recalled {
@@ -46,8 +62,11 @@ pub(super) fn send(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessag
     for user in named {
         mention(rows, id, user, seq)?;
     }
-    // The sender has read what is above.
-    of.read_up_to(seq, seq);
+    let _changed = match has_read {
+        SenderHasRead::All => Ok(of.read_up_to(seq, seq)),
+        // Where too much is scattered already, it stays unread: no mark covers what was not read.
+        SenderHasRead::Itself => of.read_one(seq, seq),
+    };
     of.at = of.at.max(now);
     rows.get_mut::<GroupRows>().set_membership(sender, id, span, of);
     rows.revise(sender, |_| {});
@@ -56,7 +75,7 @@ pub(super) fn send(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessag
 
 /// The same, and tells the readers of events.
 pub(super) fn send_and_tell(rows: &mut Rows, id: GroupId, sender: UserId, new: &NewMessage, now: UnixMs) -> Result<Answer, Problem> {
-    let (sent, is_new) = send(rows, id, sender, new, now)?;
+    let (sent, is_new) = send(rows, id, sender, new, now, SenderHasRead::All)?;
     if !is_new {
         return Ok(Answer::ok(sent));
     }

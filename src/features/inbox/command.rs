@@ -201,7 +201,7 @@ impl lanes::Command for InboxCommand {
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
             Self::Send { receiver, sender, client, content } => {
-                let (sent, new) = send(rows, *receiver, *sender, Text { client, content, sent_at: now }, now)?;
+                let (sent, new) = send(rows, *receiver, *sender, Text { client, content, sent_at: now, is_late: false }, now)?;
                 if !new {
                     return Ok(Answer::ok(sent));
                 }
@@ -248,12 +248,15 @@ pub(super) struct Text<'a> {
     pub(super) content: &'a Arc<str>,
     /// When it was sent.
     pub(super) sent_at: UnixMs,
+    /// Whether it was written before what the chat already has, and is added late: then its sender has
+    /// read nothing by it.
+    pub(super) is_late: bool,
 }
 
 /// A message is found again by its sender's id for as long as its row is kept: then nothing
 /// changes, and the answer is the first one's. Returns it, and whether the message is new.
 pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text<'_>, now: UnixMs) -> Result<(SentOut, bool), Problem> {
-    let Text { client, content, sent_at } = text;
+    let Text { client, content, sent_at, is_late } = text;
     let own = |rows: &Rows| rows.get::<InboxRows>().sent(&(sender, receiver, true, client.clone()));
     let to_oneself = receiver == sender;
     if let Some(sent) = rows.get::<InboxRows>().sent(&(receiver, sender, to_oneself, client.clone())) {
@@ -281,7 +284,9 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
     append_inbox(rows, sender, item(receiver, mine.head, true, if to_oneself { 0 } else { seq }), now);
     (mine.last_seq, mine.last_at) = (own_seq, mine.last_at.max(sent_at));
     // A sender has read what came before.
-    mine.read(mine.end(), own_seq);
+    if !is_late {
+        mine.read(mine.end(), own_seq);
+    }
     set_direct(rows, sender, receiver, mine, now);
     Ok((SentOut { seq, own_seq: Some(own_seq), sent_at }, true))
 }

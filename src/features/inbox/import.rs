@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::command::{Text, needs_of_send, send};
+use super::rows::InboxRows;
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::{ClientId, UserId};
@@ -78,7 +79,8 @@ impl lanes::Command for Steps {
                 done.refused += 1;
                 continue;
             }
-            match send(rows, *receiver, *sender, Text { client, content, sent_at: *at }, now) {
+            let is_late = *at < rows.get::<InboxRows>().direct(*sender, *receiver).last_at;
+            match send(rows, *receiver, *sender, Text { client, content, sent_at: *at, is_late }, now) {
                 Ok((_, true)) => done.sent += 1,
                 Ok((_, false)) => done.known += 1,
                 Err(_) => done.refused += 1,

@@ -16,7 +16,7 @@ use crate::base::ids::ClientId;
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::groups::members::{join, leave, put, tell};
-use crate::features::groups::messages::{add_message, send};
+use crate::features::groups::messages::{SenderHasRead, add_message, send};
 use crate::features::groups::rows::GroupRows;
 use crate::features::groups::{Membership, NewMessage};
 use crate::features::push::{self, Scope};
@@ -193,7 +193,9 @@ fn take_message(
     let (client_id, content) = (client.clone(), content.to_owned());
     let message = NewMessage { client_id, content, mentions: Vec::new(), mention_all: false };
     let sent = if is_member {
-        send(rows, step.group, step.user, &message, step.at).map(|_| ())
+        let head = rows.head(&StreamKey::group(step.group));
+        let has_read = if head.head > 0 && step.at < head.at { SenderHasRead::Itself } else { SenderHasRead::All };
+        send(rows, step.group, step.user, &message, step.at, has_read).map(|_| ())
     } else {
         add_message(rows, step.group, step.user, &message, step.at).map(|_| ())
     };

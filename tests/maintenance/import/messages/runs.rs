@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{counts, import, members, messages};
+use super::{counts, import, members, messages, unread};
 use crate::both_tiers;
 use crate::maintenance::import::{Ran, headmark};
 use crate::support::{Client, Dice, World, eventually};
@@ -256,6 +256,46 @@ both_tiers! {
         assert_eq!(members(&node.client, 5).await, [2, 3]);
         let at = node.client.get("/v1/users/2/groups").await.ok()["items"][0]["last_access_at"].clone();
         assert!(at.as_str().unwrap() > "2020", "{at}");
+        node.stop().await;
+    }
+
+    async fn a_late_message_marks_nothing_above_it_as_read(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        client.put("/v1/groups/5", &json!({})).await;
+        client.post("/v1/groups/5/members", &json!({"user_ids": [1, 2]})).await.ok();
+        for (n, path) in (1..=3).flat_map(|n| [(n, "/v1/groups/5/messages"), (n, "/v1/users/2/inbox")]) {
+            let reply = client.post(path, &json!({"sender_id": 1, "client_id": format!("{n}"), "content": "new"})).await;
+            assert_eq!(reply.status, 201, "{}", reply.text);
+        }
+        node.stop().await;
+        let (group, directs) = ("timestamp,channel,sender\n1000,5,2\n1001,5,2\n", "timestamp,channel,sender\n1000,1,2\n1001,1,2\n");
+        assert_eq!(import(&world, group, &[]).await.told("sent"), 2);
+        assert_eq!(import(&world, directs, &["--as", "directs"]).await.told("sent"), 2);
+        let node = world.node().await;
+        let client = &node.client;
+        assert_eq!((unread(client, 1).await, unread(client, 2).await), ([(5, 2)].into(), [(5, 3)].into()));
+        assert_eq!(receipts(client, 5, 5).await, [(0, 1), (0, 1), (0, 1), (0, 1), (0, 1)]);
+        let direct = |user: i64, peer: i64| async move { client.get(&format!("/v1/users/{user}/directs/{peer}")).await.ok() };
+        assert_eq!((&direct(1, 2).await["unread"], &direct(2, 1).await["unread"]), (&json!(2), &json!(3)));
+        assert_eq!(client.get("/v1/users/1/directs/2/receipts").await.ok()["read_seq"], 0);
+        // Who sends has read what is above.
+        client.post("/v1/groups/5/messages", &json!({"sender_id": 2, "client_id": "4", "content": "newer"})).await;
+        client.post("/v1/users/1/inbox", &json!({"sender_id": 2, "client_id": "4", "content": "newer"})).await;
+        assert_eq!((unread(client, 2).await, &direct(2, 1).await["unread"]), ([(5, 0)].into(), &json!(0)));
+        node.stop().await;
+    }
+
+    async fn an_export_has_the_messages_of_a_sender_who_was_gone_before_them(world: World) {
+        let file = world.dir.join("members.csv");
+        std::fs::write(&file, "timestamp,channel,user,event\n50,5,1,leave\n").unwrap();
+        let left = import(&world, "timestamp,channel,sender,content\n100,5,2,x\n", &["--members", file.to_str().unwrap()]).await;
+        let late = import(&world, "timestamp,channel,sender,content\n40,5,1,hello\n", &[]).await;
+        assert_eq!((counts(&left), counts(&late)), ([1, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 0]));
+        let node = world.node().await;
+        let export = node.client.get("/v1/users/1/export").await.text;
+        let sent: Vec<Value> = export.lines().map(|line| serde_json::from_str(line).unwrap()).filter(|line: &Value| line["kind"] == "group_message").collect();
+        assert_eq!(sent.iter().map(|line| &line["content"]).collect::<Vec<_>>(), ["hello"], "{export}");
         node.stop().await;
     }
 
