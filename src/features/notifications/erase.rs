@@ -1,10 +1,11 @@
 //! What is left of notifications when a user is erased. Those that name it as their actor are withdrawn,
 //! and say nothing any more. As a recipient it is none any more, read or not. Its list goes.
 
+use std::collections::BTreeSet;
+
 use super::NotificationConfig;
-use super::reads;
 use super::rows::NotificationRows;
-use super::rules;
+use super::{reads, rules, sent_store};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{NotificationId, UserId};
@@ -181,6 +182,9 @@ async fn remove_received(engines: &Engines, user: UserId) -> crate::db::DbResult
         (grouped.iter().map(|(id, ..)| *id).collect(), grouped.len())
     };
     if !received.is_empty() {
+        // In the order of their ids: two users' lists may have them in different orders.
+        let ids: BTreeSet<_> = received.iter().filter_map(|id| NotificationId::try_from(*id).ok()).collect();
+        pipeline.run(&mut conn, sent_store::lock(&pipeline, &ids)).await?;
         conn.later(&RECEIVED_BY_ONE_LESS, &[Column::Int(received)]).await?;
     }
     conn.commit().await?;

@@ -290,7 +290,7 @@ impl RowSet for NotificationRows {
         let by_id: BTreeSet<_> = needs.entries.union(&needs.holders).copied().collect();
         let ((notifications, entries, unread, types), (holders, open, above, silences)) = try_join(
             try_join4(
-                sent_store::load(pipeline, &needs.notifications),
+                sent_store::lock(pipeline, &needs.notifications),
                 store::load_entries(pipeline, &by_id),
                 unread,
                 store::load_types_of(pipeline, &needs.types_of),

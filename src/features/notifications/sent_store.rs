@@ -9,10 +9,17 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::NotificationId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
 
-static LOAD: Statement = Statement::new(
+/// Locks the rows in the order of their ids, and returns what they hold once they are locked. Where
+/// nobody has a row in a list, no lock of a user's keeps two changes apart.
+static LOCK: Statement = Statement::each(
     "select n.notification_id, n.type, n.content, n.created_at, n.recipients, n.withdrawn
     from {rows} r
     join notifications n on n.notification_id = r.notification_id",
+    "select n.notification_id, n.type, n.content, n.created_at, n.recipients, n.withdrawn
+    from {rows} r
+    join notifications n on n.notification_id = r.notification_id
+    order by n.notification_id
+    for update of n",
     &[("notification_id", Type::Int)],
 )
 .by("notification_id");
@@ -56,7 +63,7 @@ static DELETE: Statement = Statement::new(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub(super) fn statements() -> [&'static Statement; 5] {
-    [&LOAD, &INSERT, &WITHDRAW, &EDIT, &DELETE]
+    [&LOCK, &INSERT, &WITHDRAW, &EDIT, &DELETE]
 }
 
 /// A row of `notifications`.
@@ -72,11 +79,11 @@ fn ids<T: Copy>(items: &[T], id: fn(T) -> i64) -> Column {
     Column::Int(items.iter().map(|item| id(*item)).collect())
 }
 
-pub(super) async fn load(pipeline: &Pipeline, these: &BTreeSet<NotificationId>) -> DbResult<Vec<NotificationRow>> {
+pub(super) async fn lock(pipeline: &Pipeline, these: &BTreeSet<NotificationId>) -> DbResult<Vec<NotificationRow>> {
     if these.is_empty() {
         return Ok(Vec::new());
     }
-    pipeline.fetch(&LOAD, [Column::Int(these.iter().map(|id| id.get()).collect())]).await
+    pipeline.fetch(&LOCK, [Column::Int(these.iter().map(|id| id.get()).collect())]).await
 }
 
 pub(super) async fn insert(conn: &mut Conn, new: &[(NotificationId, &Held)]) -> DbResult<()> {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{mark, send, seqs, shown};
 use crate::both_tiers;
-use crate::support::{Client, Node, eventually};
+use crate::support::{Client, Hand, Node, Tier, World, eventually};
 
 both_tiers! {
     async fn deleting_keeps_what_was_counted_and_withdrawing_takes_it_from_all(world: World) {
@@ -68,4 +68,25 @@ both_tiers! {
         }
         Node::stop_all(nodes).await;
     }
+}
+
+/// As an erasure on another node does it, where nobody has the notification in a list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_that_waits_for_a_withdrawal_brings_nothing_back() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    let id = send(&node.client, "notice", &[1]).await;
+    let mut hand = Hand::on(&world).await;
+    hand.run("begin").await;
+    hand.run(&format!("update notifications set withdrawn = 1, content = '{{}}' where notification_id = {id}")).await;
+    let edit = tokio::spawn({
+        let (client, path) = (node.client.clone(), format!("/v1/notifications/{id}"));
+        async move { client.put(&path, &json!({"content": "later"})).await }
+    });
+    let mut other = Hand::on(&world).await;
+    eventually("the edit waits", async || other.waiting().await > 0).await;
+    hand.run("commit").await;
+    edit.await.unwrap().problem(410, "gone");
+    assert_eq!(other.text("select content from notifications").await, "{}");
+    node.stop().await;
 }
