@@ -6,6 +6,7 @@ refuses unknown values. `scripts/lint-deploy.sh` runs it, with the Python and th
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,36 @@ def plain(value):
     return value
 
 
+def held_polls(autoscaler):
+    """The held polls of a pod that it aims at."""
+    metrics = {metric["pods"]["metric"]["name"]: metric["pods"]["target"] for metric in autoscaler["spec"]["metrics"]}
+    return int(metrics["headmark_polls_waiting"]["averageValue"])
+
+
+def check_held_polls(base):
+    """The autoscalers aim at 70 % of the polls that a node may hold."""
+    limits = (DEPLOY.parent / "docs/reference/limits.md").read_text()
+    bound = int(re.search(r"\| waiting polls \| ([0-9,]+) \|", limits)[1].replace(",", ""))
+    assert held_polls(base["HorizontalPodAutoscaler"]) == bound * 7 // 10, "the base has another bound than a node"
+
+    example = DEPLOY / "kubernetes/example"
+    env = yaml.safe_load((example / "settings.yaml").read_text())["spec"]["template"]["spec"]["containers"][0]["env"]
+    bound = next(int(item["value"]) for item in env if item["name"] == "HEADMARK_WAITING_POLLS")
+    patches = yaml.safe_load((example / "kustomization.yaml").read_text())["patches"]
+    patch = next(yaml.safe_load(patch["patch"]) for patch in patches if patch.get("target", {}).get("kind") == "HorizontalPodAutoscaler")
+    place = next(at for at, metric in enumerate(base["HorizontalPodAutoscaler"]["spec"]["metrics"])
+                 if metric["pods"]["metric"]["name"] == "headmark_polls_waiting")
+    wanted = [{"op": "replace", "path": f"/spec/metrics/{place}/pods/target/averageValue", "value": str(bound * 7 // 10)}]
+    assert patch == wanted, f"the example patches its autoscaler with {patch}, and its settings want {wanted}"
+
+    for values, wanted in (
+        ({"settings": {"HEADMARK_WAITING_POLLS": 10_000_000}}, 7_000_000),
+        ({"settings": {"HEADMARK_WAITING_POLLS": "20000"}}, 14_000),
+        ({"settings": {"HEADMARK_WAITING_POLLS": 20000}, "autoscaling": {"heldPolls": 1000}}, 1000),
+    ):
+        assert held_polls(render(values)["HorizontalPodAutoscaler"]) == wanted, f"with {values} it must aim at {wanted}"
+
+
 def main():
     base = by_kind(yaml.safe_load((DEPLOY / "kubernetes/base" / file).read_text()) for file in
                    yaml.safe_load((DEPLOY / "kubernetes/base/kustomization.yaml").read_text())["resources"])
@@ -62,6 +93,8 @@ def main():
     assert set(rendered) == set(base), f"the chart renders {sorted(rendered)}, the base has {sorted(base)}"
     for kind, item in base.items():
         assert plain(rendered[kind]) == plain(item), f"{kind} is {plain(rendered[kind])} in the chart and {plain(item)} in the base"
+
+    check_held_polls(base)
 
     example = yaml.safe_load((DEPLOY / "kubernetes/example/ingress.yaml").read_text())
     ingress = render({"ingress": {"enabled": True}})["Ingress"]

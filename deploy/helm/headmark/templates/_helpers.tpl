@@ -36,6 +36,11 @@ HEADMARK_DRAIN_DELAY_MS: "10000"
 HEADMARK_LOG_FORMAT: json
 {{- end }}
 
+{{/* The held polls of a pod that the autoscaler aims at: 70 % of what a node may hold. */}}
+{{- define "headmark.heldPolls" -}}
+{{ .Values.autoscaling.heldPolls | default (div (mul 7 (.Values.settings.HEADMARK_WAITING_POLLS | default 5000)) 10) | int64 }}
+{{- end }}
+
 {{/* A value as text. Helm takes numbers for floats, and would write ten million as 1e+07. */}}
 {{- define "headmark.text" -}}
 {{ if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
