@@ -80,7 +80,8 @@ sed 's#/usr/local/bin/#/usr/bin/#' deploy/systemd/headmark.service >"$files/head
 name=headmark-$version-$host
 folder=$files/$name
 mkdir -p "$folder"
-cp -R deploy docs compose.yaml Dockerfile README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$folder"
+# Without compose.yaml and Dockerfile: they build from the sources, which are not in the archive.
+cp -R deploy docs README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$folder"
 rm -rf "$folder/deploy/debian"
 cp "$files"/headmark "$files"/headmark.1 "$files"/headmark.bash "$files"/_headmark "$files"/headmark.fish "$folder"
 # GNU tar only: names in order, one time, no owner.
