@@ -19,8 +19,6 @@ die() {
     exit 1
 }
 
-field() { sed -n "s/^$2 *[=:] *\"\(.*\)\",*\$/\1/p; s/^  \"$2\": \"\(.*\)\",*\$/\1/p" "$1" | head -n 1; }
-
 snapshot=''
 case "${1:-}" in
 '') ;;
@@ -31,11 +29,41 @@ case "${1:-}" in
     ;;
 esac
 
-version=$(field Cargo.toml version)
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 heading="## [$version]"
 [ -z "$snapshot" ] || heading='## [Unreleased]'
 
 # ---- what a release needs -----------------------------------------------------------------------------------------
+
+# What else names the version: a file, and a line of it as a regular expression.
+repeated() {
+    cat <<'END'
+README.md                                     ^Version VERSION\.
+docs/introduction.md                          ^Version VERSION\.
+docs/operations/deploy.md                     headmark_VERSION-1_amd64\.deb
+clients/python/pyproject.toml                 ^version = "VERSION"$
+clients/typescript/README.md                  headmark-client-VERSION\.tgz
+clients/typescript/package.json               ^  "version": "VERSION",$
+clients/typescript/package-lock.json          ^  "version": "VERSION",$
+console/package.json                          ^  "version": "VERSION",$
+console/package-lock.json                     ^  "version": "VERSION",$
+deploy/helm/headmark/Chart.yaml               ^version: VERSION$
+deploy/helm/headmark/Chart.yaml               ^appVersion: VERSION$
+deploy/kubernetes/example/kustomization.yaml  ^    newTag: VERSION$
+END
+}
+
+check_versions() {
+    local file line wrong=''
+    while read -r file line; do
+        line=${line//VERSION/$version}
+        grep -q -e "$line" "$file" || {
+            say "$file has no line with $line"
+            wrong=yes
+        }
+    done < <(repeated)
+    [ -z "$wrong" ] || die "these files have another version than Cargo.toml"
+}
 
 check() {
     [ -z "$(git status --porcelain)" ] || die "there are changes that are not committed"
@@ -43,10 +71,7 @@ check() {
     cmp -s "openapi/released/$version.json" openapi/openapi.json ||
         die "keep the document of this release: cp openapi/openapi.json openapi/released/$version.json"
     ! grep -q '^[^#]' openapi/released/accepted.txt || die "empty openapi/released/accepted.txt: its changes are released now"
-    local file
-    for file in clients/typescript/package.json clients/python/pyproject.toml; do
-        [ "$(field "$file" version)" = "$version" ] || die "$file has another version than $version"
-    done
+    check_versions
 }
 [ -n "$snapshot" ] || check
 grep -qF "$heading" CHANGELOG.md || die "CHANGELOG.md has no '$heading'"
