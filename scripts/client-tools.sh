@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with what the clients and the console need for their tests: Node, Python with venv, and Chromium. On Debian
-# and Ubuntu it installs what is missing. Elsewhere it says what to install.
+# and Ubuntu it installs what is missing, but no Chromium on Ubuntu, which has it as a snap only. What it does not install, it
+# says how to get.
 #
 #   scripts/client-tools.sh COMMAND…
 #
@@ -26,28 +27,46 @@ has_python() {
         at_least "$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')" "$PYTHON_MIN"
 }
 
-# Sets CHROMIUM.
+# Whether program $1 is a snap, or Ubuntu's script that asks for one. A snap does not see the folders in /tmp that the tests
+# give to their browser.
+is_snap() {
+    case $1 in /snap/*) return ;; esac
+    LC_ALL=C grep -q /snap/bin/ <(head -c 4096 "$1")
+}
+
+# Sets CHROMIUM. What it is set to already is taken as it is.
 find_chromium() {
     local candidate
-    for candidate in "${CHROMIUM:-}" chromium chromium-browser google-chrome \
+    if [ -n "${CHROMIUM:-}" ] && CHROMIUM=$(command -v "$CHROMIUM"); then
+        export CHROMIUM
+        return
+    fi
+    for candidate in chromium chromium-browser google-chrome \
         '/Applications/Chromium.app/Contents/MacOS/Chromium' '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'; do
-        if [ -n "$candidate" ] && CHROMIUM=$(command -v "$candidate"); then
+        if CHROMIUM=$(command -v "$candidate") && ! is_snap "$CHROMIUM"; then
             export CHROMIUM
             return
         fi
     done
+    CHROMIUM=''
     return 1
 }
 
-install_packages() {
-    local as_root=()
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "installing needs root or sudo"
-        as_root=(sudo)
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "installing needs root or sudo"
     fi
-    say "installing $*"
-    "${as_root[@]}" apt-get update -qq || say "apt-get update failed; going on with the lists at hand"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+}
+
+# Whether apt has a Chromium. That of Ubuntu is absent, or has "snap" in its version.
+offers_chromium() {
+    case $(LC_ALL=C apt-cache policy chromium | sed -n 's/^ *Candidate: //p') in
+        '' | '(none)' | *snap*) return 1 ;;
+    esac
 }
 
 install_missing() {
@@ -55,7 +74,14 @@ install_missing() {
     command -v npm >/dev/null || packages+=(nodejs npm)
     has_python || packages+=(python3 python3-venv)
     find_chromium || packages+=(chromium)
-    [ "${#packages[@]}" = 0 ] || install_packages "${packages[@]}"
+    if [ "${#packages[@]}" = 0 ]; then return; fi
+    as_root apt-get update -qq >&2 || say "apt-get update failed; going on with the lists at hand"
+    if ! find_chromium && ! offers_chromium; then
+        die "this system has no package of Chromium (on Ubuntu it is a snap, which the tests cannot use);" \
+            "install Chrome from its own package, https://www.google.com/chrome/, or set CHROMIUM to the path of a Chromium"
+    fi
+    say "installing ${packages[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2
 }
 
 # A Node of our own, from npm.

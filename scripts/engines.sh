@@ -107,9 +107,20 @@ as_root() {
     fi
 }
 
+# Whether apt would install version $2 of package $1, or a newer one. $3: where such packages are.
+is_offered() {
+    local major
+    major=$(LC_ALL=C apt-cache policy "$1" | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9]*\).*/\2/p')
+    # Where apt knows none at all, it says so itself.
+    if [ "${major:-$2}" -lt "$2" ]; then
+        say "this system's package $1 is version $major; add the packages of $3, which has newer ones"
+        return 1
+    fi
+}
+
 # $1: as in find_engines, which must have failed before.
 install_engines() {
-    local packages=()
+    local packages=() too_old=''
     say_missing
     if ! command -v apt-get >/dev/null; then
         die "install PostgreSQL $PG_MIN or newer and Redis $REDIS_MIN or newer, for tests pgbouncer, too;" \
@@ -118,8 +129,13 @@ install_engines() {
     [ -n "$pg_bin" ] || packages+=(postgresql)
     [ -n "$redis_server" ] || packages+=(redis-server)
     if [ -n "$for_tests" ] && [ -z "$pgbouncer" ]; then packages+=(pgbouncer); fi
-    say "installing ${packages[*]}"
 
+    as_root apt-get update -qq >&2 || say "apt-get update failed; going on with the lists at hand"
+    if [ -z "$pg_bin" ]; then is_offered postgresql "$PG_MIN" https://www.postgresql.org/download/ || too_old=1; fi
+    if [ -z "$redis_server" ]; then is_offered redis-server "$REDIS_MIN" https://redis.io/downloads/ || too_old=1; fi
+    [ -z "$too_old" ] || die "nothing was installed"
+
+    say "installing ${packages[*]}"
     # No service may start, now (policy-rc.d answers 101) or at the next boot (no cluster is made, Redis is not enabled).
     # shellcheck disable=SC2016 # the inner shell expands these
     as_root sh -euc '
@@ -136,7 +152,6 @@ install_engines() {
         echo "create_main_cluster = false" >"$clusters"
 
         export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-        apt-get update -qq || echo "engines: apt-get update failed; going on with the lists at hand" >&2
         apt-get install -y -qq --no-install-recommends "$@"
         for service in redis-server pgbouncer; do
             case " $* " in *" $service "*)
@@ -147,7 +162,7 @@ install_engines() {
 
     if ! find_engines "${1:-}"; then
         say_missing
-        die "this system's packages are too old; see https://www.postgresql.org/download/ and https://redis.io/downloads/"
+        die "what was installed will not do; see https://www.postgresql.org/download/ and https://redis.io/downloads/"
     fi
 }
 
