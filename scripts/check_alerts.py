@@ -5,7 +5,8 @@
     scripts/engines.sh with -- scripts/check_alerts.py target/debug/headmark [ALERT…]
 
 It starts nodes on a Postgres with a replica and a Redis of its own, and a Prometheus that scrapes each second. The rules
-are those of the file, except that every `for:` is two seconds. At the end it asks for each query of the dashboard.
+are those of the file, except that every `for:` is two seconds: that one event fires nothing is for promtool to test. At the
+end it asks for each query of the dashboard.
 
 To add an alert: a function marked with @cause that makes the cause, calls `scene.fires`, and ends it.
 """
@@ -16,6 +17,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -61,7 +63,10 @@ class Prometheus:
         arguments = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data", "--log.level=warn"]
         arguments.append(f"--web.listen-address={self.base.removeprefix('http://')}")
         self.process = subprocess.Popen(["prometheus", *arguments], stderr=open(os.path.join(folder, "log"), "wb"))
-        until("Prometheus is ready", lambda: ask(f"{self.base}/-/ready")[0] == 200)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
 
     def watch(self, nodes):
         with open(self.targets + ".new", "w") as file:
@@ -91,14 +96,22 @@ def cause(*alerts):
 
 
 class Scene:
-    def __init__(self, binary, folder):
+    """All that runs. `ends` stops each part, also where a later one does not start."""
+
+    def __init__(self, binary, folder, ends):
         self.binary, self.folder, self.watched, self.fired, self.late = binary, folder, [], {}, []
         os.chmod(folder, 0o755)
         password = secrets.token_hex(16)
         self.postgres = Postgres(os.path.join(folder, "postgres"), password)
+        ends.callback(self.postgres.stop)
         self.replica = Postgres(os.path.join(folder, "replica"), password, self.postgres)
+        ends.callback(self.replica.stop)
         self.redis = Redis(os.path.join(folder, "redis"))
+        ends.callback(self.redis.stop)
+        ends.callback(lambda: [node.kill() for node in self.watched])
         self.prometheus = Prometheus(os.path.join(folder, "prometheus"))
+        ends.callback(self.prometheus.stop)
+        until("Prometheus is ready", lambda: ask(f"{self.prometheus.base}/-/ready")[0] == 200)
         self.many = Many()
         self.user = 1_000_000
         self.one, self.two = self.node("one"), self.node("two")
@@ -410,11 +423,10 @@ def main():
     missing = set(alerts) - {alert for made, _ in CAUSES for alert in made}
     if missing:
         raise SystemExit(f"check_alerts: nothing makes the cause of {sorted(missing)}")
+    if not shutil.which("prometheus"):
+        raise SystemExit("check_alerts: found no prometheus; scripts/lint-deploy.sh installs it on Debian and Ubuntu")
     with tempfile.TemporaryDirectory(prefix="headmark-alerts.") as folder, contextlib.ExitStack() as ends:
-        scene = Scene(binary, folder)
-        ends.callback(lambda: [part.stop() for part in (scene.postgres, scene.replica, scene.redis)])
-        ends.callback(lambda: [node.kill() for node in scene.watched])
-        ends.callback(scene.prometheus.process.kill)
+        scene = Scene(binary, folder, ends)
         time.sleep(10)
         if scene.prometheus.firing():
             raise SystemExit(f"check_alerts: healthy nodes, and these fire: {sorted(scene.prometheus.firing())}")

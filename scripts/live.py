@@ -154,7 +154,11 @@ class Node:
         bound = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files))) if self.files else None
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.command, env=self.env, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=bound)
-        until(f"{self.base} is ready", lambda: ask(f"{self.base}/readyz", timeout=3)[0] == 200)
+        try:
+            until(f"{self.base} is ready", lambda: ask(f"{self.base}/readyz", timeout=3)[0] == 200)
+        except BaseException:
+            self.kill()
+            raise
 
     def kill(self):
         self.process.kill()
