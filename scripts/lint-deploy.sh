@@ -15,29 +15,35 @@ die() {
     exit 1
 }
 
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "installing promtool needs root or sudo"
+    fi
+}
+
 install_promtool() {
     command -v apt-get >/dev/null || die "install Prometheus, which has promtool; with Homebrew: brew install prometheus"
-    local as_root=() folder
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || die "installing promtool needs root or sudo"
-        as_root=(sudo)
-    fi
     say "installing promtool"
-    # Debian starts a service that is installed; this one is not to run.
-    folder=$(mktemp -d)
-    printf '#!/bin/sh\nexit 101\n' >"$folder/policy-rc.d"
-    chmod 755 "$folder/policy-rc.d"
-    "${as_root[@]}" apt-get update -qq || say "apt-get update failed; going on with the lists at hand"
-    if [ -e /usr/sbin/policy-rc.d ]; then
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >&2
-    else
-        "${as_root[@]}" install -m 755 "$folder/policy-rc.d" /usr/sbin/policy-rc.d
-        local status=0
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >&2 || status=$?
-        "${as_root[@]}" rm -f /usr/sbin/policy-rc.d
-        [ "$status" = 0 ] || die "promtool was not installed"
-    fi
-    rm -rf "$folder"
+    # Its service is not to start, now (policy-rc.d answers 101) or at the next boot.
+    # shellcheck disable=SC2016 # the inner shell expands these
+    as_root sh -euc '
+        policy=/usr/sbin/policy-rc.d
+        trap "exit 1" INT TERM HUP
+        if [ ! -e "$policy" ]; then
+            trap "rm -f $policy" EXIT
+            printf "#!/bin/sh\nexit 101\n" >"$policy"
+            chmod 755 "$policy"
+        fi
+
+        export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+        apt-get update -qq || echo "lint-deploy: apt-get update failed; going on with the lists at hand" >&2
+        apt-get install -y -qq --no-install-recommends prometheus
+        update-rc.d prometheus disable || systemctl disable prometheus || true
+    ' >&2
 }
 
 has() { command -v "$1" >/dev/null || { say "no $1 here: $2 is not checked"; return 1; }; }
