@@ -51,7 +51,7 @@ chaos: ## break nodes and stores under load and check every promise, on both tie
 	scripts/engines.sh with -- cargo test --release --test chaos -- $(ARGS)
 
 test: ## every test, on both tiers, with the clients and the console; the last line of output counts them (ARGS: a filter for the program's own)
-	@scripts/engines.sh with -- scripts/test.sh $(ARGS)
+	@scripts/engines.sh with --pooler -- scripts/test.sh $(ARGS)
 
 test-distributed: ## the promises on a Citus that is there: make test-distributed DATABASE_URL=postgres://…/name_with_test, whose rows it deletes (ARGS: another filter)
 	@DISTRIBUTED_URL="$(DATABASE_URL)" scripts/engines.sh with -- scripts/test-distributed.sh $(ARGS)

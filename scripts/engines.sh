@@ -12,15 +12,18 @@ unset CDPATH
 usage() {
     cat <<'END'
 Usage:
-  scripts/engines.sh with [--durable] -- COMMAND…   run COMMAND on fresh engines in a temporary folder, then remove them
-  scripts/engines.sh run DIR -- COMMAND…            run COMMAND on engines whose data stays under DIR
-  scripts/engines.sh remove DIR                     remove that data
-  scripts/engines.sh install                        install what is missing (Debian, Ubuntu), starting no service
+  scripts/engines.sh with [--durable] [--pooler] -- COMMAND…   run COMMAND on fresh engines in a temporary folder, then
+                                                               remove them
+  scripts/engines.sh run DIR -- COMMAND…                       run COMMAND on engines whose data stays under DIR
+  scripts/engines.sh remove DIR                                remove that data
+  scripts/engines.sh install                                   install what is missing, pgbouncer too (Debian, Ubuntu),
+                                                               starting no service
 
 with sets HEADMARK_TEST_POSTGRES and HEADMARK_TEST_REDIS (URLs), HEADMARK_PG_BIN (the folder of initdb, postgres and
      pg_ctl) and, for root only, HEADMARK_PG_OWNER (uid:gid), since Postgres refuses to run as root: anyone who starts
      another cluster from COMMAND gives it that owner. Without --durable Postgres skips fsync, so that only a crash of
-     the machine, never one of the server, can lose a commit; with it, it has buffers of 2 GB, as for measuring.
+     the machine, never one of the server, can lose a commit; with it, it has buffers of 2 GB, as for measuring. With
+     --pooler pgbouncer is in PATH: a test of the program puts it before Postgres, and nothing else needs it.
 run  sets DATABASE_URL and REDIS_URL, and writes them to DIR/urls while it runs. Postgres is durable; Redis keeps nothing,
      being a cache.
 
@@ -83,16 +86,16 @@ find_engines() {
 # Sets pgbouncer, which a test puts before Postgres. Debian has it where ordinary accounts do not look.
 find_pooler() { pgbouncer=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v pgbouncer) || pgbouncer=''; }
 
-# What the tests need.
-find_for_tests() {
+# All that is wanted. $1: as in find_engines.
+find_wanted() {
     find_pooler
-    find_engines && [ -n "$pgbouncer" ]
+    find_engines "${1:-}" && { [ -z "$with_pooler" ] || [ -n "$pgbouncer" ]; }
 }
 
 say_missing() {
     [ -n "$pg_bin" ] || say "found no Postgres $PG_MIN or newer (a folder with initdb, postgres, pg_ctl and psql)"
     [ -n "$redis_server" ] || say "found no Redis $REDIS_MIN or newer (redis-server)"
-    if [ -n "$for_tests" ] && [ -z "$pgbouncer" ]; then say "found no pgbouncer"; fi
+    if [ -n "$with_pooler" ] && [ -z "$pgbouncer" ]; then say "found no pgbouncer"; fi
 }
 
 # ---- installing them ----------------------------------------------------------------------------------------------
@@ -118,17 +121,17 @@ is_offered() {
     fi
 }
 
-# $1: as in find_engines, which must have failed before.
+# $1: as in find_wanted, which must have failed before.
 install_engines() {
     local packages=() too_old=''
     say_missing
     if ! command -v apt-get >/dev/null; then
-        die "install PostgreSQL $PG_MIN or newer and Redis $REDIS_MIN or newer, for tests pgbouncer, too;" \
+        die "install PostgreSQL $PG_MIN or newer and Redis $REDIS_MIN or newer, and for make test pgbouncer;" \
             "with Homebrew: brew install postgresql@16 redis pgbouncer"
     fi
     [ -n "$pg_bin" ] || packages+=(postgresql)
     [ -n "$redis_server" ] || packages+=(redis-server)
-    if [ -n "$for_tests" ] && [ -z "$pgbouncer" ]; then packages+=(pgbouncer); fi
+    if [ -n "$with_pooler" ] && [ -z "$pgbouncer" ]; then packages+=(pgbouncer); fi
 
     as_root apt-get update -qq >&2 || say "apt-get update failed; going on with the lists at hand"
     if [ -z "$pg_bin" ]; then is_offered postgresql "$PG_MIN" https://www.postgresql.org/download/ || too_old=1; fi
@@ -160,7 +163,7 @@ install_engines() {
         done
     ' install "${packages[@]}" >&2
 
-    if ! find_engines "${1:-}"; then
+    if ! find_wanted "${1:-}"; then
         say_missing
         die "what was installed will not do; see https://www.postgresql.org/download/ and https://redis.io/downloads/"
     fi
@@ -521,20 +524,22 @@ run_command() {
 
 # ---- the uses -----------------------------------------------------------------------------------------------------
 
-home='' tmp='' keeper='' password='' durable='' buffers=128MB for_tests='' pgbouncer=''
+home='' tmp='' keeper='' password='' durable='' buffers=128MB with_pooler='' pgbouncer=''
 
 with_engines() {
-    if [ "${1:-}" = --durable ]; then
-        # For measuring: what Postgres advises is a quarter of the memory, which is touched only as far as it is used.
-        durable=1 buffers=2GB
+    while :; do
+        case ${1:-} in
+            # For measuring: what Postgres advises is a quarter of the memory, which is touched only as far as it is used.
+            --durable) durable=1 buffers=2GB ;;
+            --pooler) with_pooler=1 ;;
+            *) break ;;
+        esac
         shift
-    fi
+    done
     if [ "${1:-}" != -- ] || [ $# -lt 2 ]; then misused; fi
     shift
-    for_tests=1
-    find_for_tests || install_engines
-    find_pooler
-    export PATH=$PATH:${pgbouncer%/*}
+    find_wanted || install_engines
+    if [ -n "$pgbouncer" ]; then export PATH=$PATH:${pgbouncer%/*}; fi
     find_owner
     start_engines
     unset DATABASE_URL REDIS_URL
@@ -607,8 +612,8 @@ case ${1:-} in
     run) shift && run_engines "$@" ;;
     remove) shift && remove_engines "$@" ;;
     install)
-        for_tests=1
-        if ! find_for_tests; then install_engines; fi
+        with_pooler=1
+        if ! find_wanted; then install_engines; fi
         say "Postgres $pg_major in $pg_bin, Redis as $redis_server"
         ;;
     -h | --help | help) usage ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test, those of the program with the failpoints built in. Arguments go to the runner of these, and leave out the
-# clients and the console. `make test` calls this inside `scripts/engines.sh with`. The last line is `N passed, N failed`,
-# taken from the summaries of the runners. A run without a single test fails.
+# clients and the console. `make test` calls this inside `scripts/engines.sh with --pooler`. The last line is `N passed, N
+# failed`, taken from the summaries of the runners. A run without a single test fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
