@@ -106,11 +106,14 @@ export function refusalOf(error: unknown): (Answer & { earliest_seq?: number }) 
   return answer;
 }
 
-/** An app's callback threw: the page's error handler hears of it, and the loop goes on. */
+/**
+ * An app's callback threw, and the loop goes on. The error handler of the page hears of it. Elsewhere
+ * it is logged: Node has no `reportError`, and that of Deno and Bun ends the process.
+ */
 export function report(error: unknown): void {
-  queueMicrotask(() => {
-    throw error;
-  });
+  if (typeof document === "object" && typeof reportError === "function") reportError(error);
+  // biome-ignore lint/suspicious/noConsole: what an app must know and nobody catches goes there.
+  else console.error(error);
 }
 
 export function callSafely(callback: () => void): void {

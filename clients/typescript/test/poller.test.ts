@@ -5,7 +5,7 @@ import { UnreadPoller } from "../src/poller/poller.js";
 import type { UnreadView } from "../src/poller/types.js";
 import { catchReported, Stub, settle, summary } from "./stub.js";
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => vi.restoreAllMocks());
 
 function start(options: Partial<ConstructorParameters<typeof UnreadPoller>[0]> = {}) {
   const stub = new Stub();

@@ -4,7 +4,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { InboxReader, type InboxReaderOptions } from "../src/inbox/reader.js";
 import { catchReported, Stub, settle } from "./stub.js";
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => vi.restoreAllMocks());
 
 function start(options: Partial<InboxReaderOptions> = {}) {
   const stub = new Stub();

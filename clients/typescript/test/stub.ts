@@ -95,14 +95,10 @@ export class Stub {
   }
 }
 
-/** What the page's error handler would hear of. */
+/** What is logged of the app's errors. */
 export function catchReported(): unknown[] {
   const reported: unknown[] = [];
-  vi.stubGlobal("queueMicrotask", (callback: () => void) =>
-    Promise.resolve()
-      .then(callback)
-      .catch((error: unknown) => reported.push(error)),
-  );
+  vi.spyOn(console, "error").mockImplementation((error: unknown) => reported.push(error));
   return reported;
 }
 
