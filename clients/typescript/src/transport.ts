@@ -11,7 +11,7 @@ export type Token = string | ((isRejected: boolean) => string | Promise<string>)
 export interface TransportOptions {
   /** A user's token or a service key. Without it the server must run open. */
   token?: Token;
-  /** How long an answer may take, its body included; by default 10,000. */
+  /** How long an answer may take, its body included, beyond the `wait` of the request; by default 10,000. */
   timeoutMs?: number;
   /** How often a request is sent again, where that is safe; by default 2. */
   retries?: number;
@@ -30,8 +30,15 @@ export function createTransport(options: TransportOptions): (request: Request) =
     // openapi-fetch puts the options of a call that `Request` does not know onto the request.
     const { timeoutMs = options.timeoutMs ?? 10_000, retries = options.retries ?? 2 }: CallOptions = request as CallOptions;
     if (!request.headers.has("x-request-id")) request.headers.set("x-request-id", randomId());
-    return sendUntil(retries, request, () => sendOnce(request, timeoutMs, options));
+    const limitMs = waitMs(request) + timeoutMs;
+    return sendUntil(retries, request, () => sendOnce(request, limitMs, options));
   };
+}
+
+/** How long the server may hold the request. */
+function waitMs(request: Request): number {
+  const waitS = Number(new URL(request.url).searchParams.get("wait"));
+  return waitS > 0 ? waitS * 1_000 : 0;
 }
 
 /** Sends again after a pause, `left` times at most. */
@@ -52,15 +59,15 @@ function pauseAfter(error: unknown, attempt: number): number | undefined {
   return pauseMs > MAX_RETRY_PAUSE_MS ? undefined : pauseMs + Math.random() * jitterMs(pauseMs);
 }
 
-async function sendOnce(request: Request, timeoutMs: number, options: TransportOptions): Promise<Response> {
-  const response = await authorized(request, timeoutMs, options, false);
+async function sendOnce(request: Request, limitMs: number, options: TransportOptions): Promise<Response> {
+  const response = await authorized(request, limitMs, options, false);
   if (response.status !== 401 || typeof options.token !== "function") return succeeded(response);
-  return succeeded(await authorized(request, timeoutMs, options, true));
+  return succeeded(await authorized(request, limitMs, options, true));
 }
 
-function authorized(request: Request, timeoutMs: number, options: TransportOptions, isRejected: boolean): Promise<Response> {
+function authorized(request: Request, limitMs: number, options: TransportOptions, isRejected: boolean): Promise<Response> {
   const { token, fetch: send = fetch } = options;
-  return inTime(request.signal, timeoutMs, async (signal) => {
+  return inTime(request.signal, limitMs, async (signal) => {
     const bearer = typeof token === "function" ? await token(isRejected) : token;
     const attempt = request.clone();
     if (bearer !== undefined) attempt.headers.set("authorization", `Bearer ${bearer}`);
@@ -89,10 +96,10 @@ async function succeeded(response: Response): Promise<Response> {
 }
 
 /** The limit is for all of it: the token, the answer and its body. */
-async function inTime<T>(caller: AbortSignal, timeoutMs: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function inTime<T>(caller: AbortSignal, limitMs: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const abort = () => controller.abort();
-  const timer = setTimeout(abort, timeoutMs);
+  const timer = setTimeout(abort, limitMs);
   caller.addEventListener("abort", abort);
   // A token function cannot be aborted, so its end is not waited for.
   const aborted = new Promise<never>((_, reject) => {

@@ -212,3 +212,28 @@ test("a call may have its own time limit", async () => {
   await expect(request).rejects.toMatchObject({ reason: "timeout" });
   expect(requests.length).toBe(1);
 });
+
+test("a request that waits has its `wait` on top of the time limit", async () => {
+  const { baseUrl, requests } = await serve((request, response) => {
+    setTimeout(() => json(200, { items: [] })(request, response), 500);
+  });
+  const headmark = createHeadmark({ baseUrl, timeoutMs: 100 });
+  const { data } = await headmark.GET("/v1/events", { params: { query: { after: 1, wait: 2 } } });
+  expect(data.items).toEqual([]);
+  await expect(headmark.GET("/v1/events", { params: { query: { wait: 0 } }, retries: 0 })).rejects.toMatchObject({
+    reason: "timeout",
+  });
+  expect(requests.length).toBe(2);
+});
+
+test("a request that waits has a time limit, too", async () => {
+  const { baseUrl } = await serve(() => {});
+  const startedAt = performance.now();
+  const request = createHeadmark({ baseUrl }).GET("/v1/events", {
+    params: { query: { wait: 1 } },
+    timeoutMs: 100,
+    retries: 0,
+  });
+  await expect(request).rejects.toMatchObject({ reason: "timeout" });
+  expect(performance.now() - startedAt).toBeGreaterThan(1_050);
+});

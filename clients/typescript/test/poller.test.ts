@@ -1,6 +1,6 @@
 // The poller's runtime: requests, timers, subscriptions.
 
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { UnreadPoller } from "../src/poller/poller.js";
 import type { UnreadView } from "../src/poller/types.js";
 import { catchReported, Stub, settle, summary } from "./stub.js";
@@ -83,17 +83,25 @@ test("no answer, problems and pages of proxies are tried again", async () => {
   expect(poller.view.status).toBe("live");
 });
 
-test("a poll that hangs ends after its time", async () => {
+test("a poll that hangs ends after its time, and its wait", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   const { stub, poller } = start({ timeoutMs: 5_000 });
-  const first = await stub.last();
-  vi.advanceTimersByTime(4_999);
-  expect(first.isAborted).toBe(false);
-  vi.advanceTimersByTime(1);
-  vi.useRealTimers();
-  await settle();
-  expect(first.isAborted).toBe(true);
-  expect(poller.view.status).toBe("retrying");
+  const hangs = async (ms: number) => {
+    const request = await stub.last();
+    vi.advanceTimersByTime(ms - 1);
+    expect(request.isAborted).toBe(false);
+    vi.advanceTimersByTime(1);
+    await settle();
+    expect(request.isAborted).toBe(true);
+    expect(poller.view.status).toBe("retrying");
+  };
+  await hangs(5_000);
+  await stub.pass(1_000);
+  await (await stub.last()).answer(200, summary(1, 3), { etag: 'W/"a"' });
+  await stub.pass(1_000);
+  expect((await stub.last()).url).toContain("wait=30");
+  await hangs(35_000);
 });
 
 test.each([

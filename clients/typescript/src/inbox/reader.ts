@@ -128,7 +128,7 @@ export class InboxReader {
       params: { path: { user }, query: { limit, ...position, ...(wait_s !== null && { wait: wait_s }) } },
       signal,
       retries: 0,
-      timeoutMs: (wait_s ?? 0) * 1_000 + timeoutMs,
+      timeoutMs,
     });
     const event: Answered = { type: "answer", id, ...answerOf(response) };
     if (Array.isArray(data?.items)) event.body = data;

@@ -122,7 +122,7 @@ export class UnreadPoller {
       tag,
       signal,
       retries: 0,
-      timeoutMs: (wait_s ?? 0) * 1_000 + timeoutMs,
+      timeoutMs,
     });
     const event: Answered = { type: "answer", id, ...answerOf(response) };
     const etag = response.headers.get("etag");
