@@ -1,5 +1,5 @@
-// The typed client: every route of the OpenAPI document. Errors are thrown, so `data` is what the
-// route answers on success.
+// The typed client: every route of the OpenAPI document that answers JSON. Errors are thrown, so `data`
+// is what the route answers on success.
 
 import createClient, { type FetchResponse, type MaybeOptionalInit } from "openapi-fetch";
 import { NoAnswerError } from "./errors.js";
@@ -14,10 +14,14 @@ export interface HeadmarkOptions extends TransportOptions {
 type HttpMethod = "get" | "put" | "post" | "patch" | "delete";
 type Operations = Record<string | number, unknown>;
 
+/** They answer lines and text. An answer is read as JSON, as a whole and within the time limit. */
+type NotJson = "/metrics" | "/v1/users/{user}/export";
+type JsonPath = Exclude<keyof paths, NotJson>;
+
 /** The paths that have an operation of this method. */
 type PathsWith<M extends HttpMethod> = {
-  [Path in keyof paths]: paths[Path] extends Record<M, object> ? Path : never;
-}[keyof paths];
+  [Path in JsonPath]: paths[Path] extends Record<M, object> ? Path : never;
+}[JsonPath];
 
 type Success<Operation> = Operation extends Operations
   ? Extract<FetchResponse<Operation, object, `${string}/${string}`>, { error?: never }>["data"]

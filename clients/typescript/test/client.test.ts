@@ -1,5 +1,6 @@
 // The typed client over real HTTP.
 
+import { readFileSync } from "node:fs";
 import { expect, expectTypeOf, test } from "vitest";
 import { createHeadmark } from "../src/client.js";
 import { NoAnswerError, ProblemError } from "../src/errors.js";
@@ -36,6 +37,25 @@ test("a body that does not fit the document does not compile", async () => {
   expect(requests[2]?.body).toBe('{"up_to":3}');
   const { data } = await headmark.GET("/v1/users/{user}/inbox", user);
   expectTypeOf(data).toEqualTypeOf<InboxPage>();
+});
+
+test("a route that does not answer JSON does not compile, and these are all of them", async () => {
+  const { baseUrl } = await serve(json(200, {}));
+  const headmark = createHeadmark({ baseUrl });
+  // @ts-expect-error: it streams lines
+  await headmark.GET("/v1/users/{user}/export", user);
+  // @ts-expect-error: it answers text
+  await headmark.GET("/metrics");
+
+  type Operation = { responses: Record<string, { content?: object }> };
+  const file = new URL("../../../openapi/openapi.json", import.meta.url);
+  const { paths } = JSON.parse(readFileSync(file, "utf8")) as { paths: Record<string, Record<string, Operation>> };
+  const isOther = ({ responses }: Operation) =>
+    Object.entries(responses).some(
+      ([status, { content }]) => status.startsWith("2") && content && !("application/json" in content),
+    );
+  const others = Object.entries(paths).filter(([, operations]) => Object.values(operations).some(isOther));
+  expect(others.map(([path]) => path)).toEqual(["/metrics", "/v1/users/{user}/export"]);
 });
 
 test("the answers of the server are of the types of the document, where these are made of several", async () => {
