@@ -1,12 +1,14 @@
 // The typed client over real HTTP.
 
 import { readFileSync } from "node:fs";
-import { expect, expectTypeOf, test } from "vitest";
+import { expect, expectTypeOf, onTestFinished, test, vi } from "vitest";
 import { createHeadmark } from "../src/client.js";
 import { NoAnswerError, ProblemError } from "../src/errors.js";
 import type { components } from "../src/generated/openapi.js";
+import type { CallOptions } from "../src/transport.js";
 import type { InboxPage, UnreadSummary } from "../src/types.js";
 import { json, problem, serve } from "./http.js";
+import { Stub } from "./stub.js";
 
 const SUMMARY = { user_id: "42", epoch: "e1", degraded: false, total: 3 };
 const user = { params: { path: { user: "42" } } };
@@ -225,35 +227,27 @@ test("the caller's abort is not an error of the server", async () => {
   await expect(request).rejects.toThrow("the page is gone");
 });
 
+/** When a request without an answer is given up; the clock is turned by hand. */
+async function timeLimit(query: { wait?: number }, options: CallOptions): Promise<number> {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const stub = new Stub();
+  const outcome = stub.headmark.GET("/v1/events", { params: { query }, retries: 0, ...options }).catch((error: unknown) => error);
+  const request = await stub.last();
+  let ms = 0;
+  for (; !request.isAborted && ms < 100_000; ms += 1_000) vi.advanceTimersByTime(1_000);
+  expect(await outcome).toMatchObject({ name: "NoAnswerError", reason: "timeout" });
+  expect(stub.requests.length).toBe(1);
+  return ms;
+}
+
 test("a call may have its own time limit", async () => {
-  const { baseUrl, requests } = await serve(() => {});
-  const headmark = createHeadmark({ baseUrl });
-  const request = headmark.GET("/v1/users/{user}/badges", { ...user, timeoutMs: 50, retries: 0 });
-  await expect(request).rejects.toMatchObject({ reason: "timeout" });
-  expect(requests.length).toBe(1);
+  expect(await timeLimit({}, {})).toBe(10_000);
+  expect(await timeLimit({}, { timeoutMs: 3_000 })).toBe(3_000);
 });
 
 test("a request that waits has its `wait` on top of the time limit", async () => {
-  const { baseUrl, requests } = await serve((request, response) => {
-    setTimeout(() => json(200, { items: [] })(request, response), 500);
-  });
-  const headmark = createHeadmark({ baseUrl, timeoutMs: 100 });
-  const { data } = await headmark.GET("/v1/events", { params: { query: { after: 1, wait: 2 } } });
-  expect(data.items).toEqual([]);
-  await expect(headmark.GET("/v1/events", { params: { query: { wait: 0 } }, retries: 0 })).rejects.toMatchObject({
-    reason: "timeout",
-  });
-  expect(requests.length).toBe(2);
-});
-
-test("a request that waits has a time limit, too", async () => {
-  const { baseUrl } = await serve(() => {});
-  const startedAt = performance.now();
-  const request = createHeadmark({ baseUrl }).GET("/v1/events", {
-    params: { query: { wait: 1 } },
-    timeoutMs: 100,
-    retries: 0,
-  });
-  await expect(request).rejects.toMatchObject({ reason: "timeout" });
-  expect(performance.now() - startedAt).toBeGreaterThan(1_050);
+  expect(await timeLimit({ wait: 30 }, {})).toBe(40_000);
+  expect(await timeLimit({ wait: 30 }, { timeoutMs: 3_000 })).toBe(33_000);
+  expect(await timeLimit({ wait: 0 }, {})).toBe(10_000);
 });
