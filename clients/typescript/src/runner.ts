@@ -2,7 +2,7 @@
 // id, by which it can be cancelled.
 
 import type { Answer } from "./answer.js";
-import { ProblemError, retryAfterOf } from "./errors.js";
+import { NoAnswerError, ProblemError, retryAfterOf } from "./errors.js";
 import type { LoopEffect } from "./loop.js";
 import type { Clock } from "./surroundings.js";
 
@@ -22,6 +22,8 @@ export class Runner<State, Event extends { type: string }, Effect extends { type
   readonly #events: Event[] = [];
   readonly #running = new Map<number, () => void>();
   #isStepping = false;
+  /** The app's error that was reported since the last answer. */
+  #reported: string | null = null;
 
   constructor(machine: Machine<State, Event, Effect>) {
     this.#machine = machine;
@@ -54,6 +56,29 @@ export class Runner<State, Event extends { type: string }, Effect extends { type
         if (!controller.signal.aborted) report(error);
       },
     );
+  }
+
+  /** Starts a request. Where the server refuses it, it ends with an event of the type `refused`. */
+  request(id: number, refused: Event["type"], send: (signal: AbortSignal) => Promise<Event>): void {
+    this.start(id, async (signal) => {
+      try {
+        const event = await send(signal);
+        this.#reported = null;
+        return event;
+      } catch (error) {
+        const refusal = refusalOf(error);
+        if (refusal) this.#reported = null;
+        else if (!(signal.aborted || error instanceof NoAnswerError)) this.#reportOnce(error);
+        return { type: refusal ? refused : "failed", id, ...refusal } as unknown as Event;
+      }
+    });
+  }
+
+  /** A token function that fails does so at each attempt. Its error is reported again after an answer. */
+  #reportOnce(error: unknown): void {
+    const text = String(error);
+    if (text !== this.#reported) report(error);
+    this.#reported = text;
   }
 
   #step(event: Event): void {
@@ -97,7 +122,7 @@ export function answerOf(response: Response): Answer {
 }
 
 /** What a machine sees of an error; null: no answer came. */
-export function refusalOf(error: unknown): (Answer & { earliest_seq?: number }) | null {
+function refusalOf(error: unknown): (Answer & { earliest_seq?: number }) | null {
   if (!(error instanceof ProblemError)) return null;
   const answer: Answer & { earliest_seq?: number } = { status: error.status };
   if (error.code !== null) answer.code = error.code;
@@ -107,7 +132,7 @@ export function refusalOf(error: unknown): (Answer & { earliest_seq?: number }) 
 }
 
 /**
- * An app's callback threw, and the loop goes on. The error handler of the page hears of it. Elsewhere
+ * A function of the app threw, and the loop goes on. The error handler of the page hears of it. Elsewhere
  * it is logged: Node has no `reportError`, and that of Deno and Bun ends the process.
  */
 export function report(error: unknown): void {

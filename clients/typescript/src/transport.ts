@@ -68,11 +68,20 @@ async function sendOnce(request: Request, limitMs: number, options: TransportOpt
 function authorized(request: Request, limitMs: number, options: TransportOptions, isRejected: boolean): Promise<Response> {
   const { token, fetch: send = fetch } = options;
   return inTime(request.signal, limitMs, async (signal) => {
-    const bearer = typeof token === "function" ? await token(isRejected) : token;
+    const bearer = typeof token === "function" ? await called(token, isRejected) : token;
     const attempt = request.clone();
     if (bearer !== undefined) attempt.headers.set("authorization", `Bearer ${bearer}`);
     return received(() => send(attempt, { signal, cache: "no-store" }));
   });
+}
+
+/** The client takes a `SyntaxError` for an answer that is not JSON: that of a token function must not look like it. */
+async function called(token: Exclude<Token, string>, isRejected: boolean): Promise<string> {
+  try {
+    return await token(isRejected);
+  } catch (error) {
+    throw error instanceof SyntaxError ? new Error("the token function failed", { cause: error }) : error;
+  }
 }
 
 /**

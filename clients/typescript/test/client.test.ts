@@ -196,6 +196,12 @@ test("a token that cannot be had, or not in time", async () => {
   const { baseUrl, requests } = await serve(json(200, SUMMARY));
   const signedOut = createHeadmark({ baseUrl, token: () => Promise.reject(new Error("signed out")) });
   await expect(signedOut.GET("/v1/users/{user}/badges", user)).rejects.toThrow("signed out");
+  // The page to sign in instead of a token: the answer that is malformed is not one of Headmark.
+  const signIn = createHeadmark({ baseUrl, token: () => JSON.parse("<h1>Sign in") as string });
+  await expect(signIn.GET("/v1/users/{user}/badges", user)).rejects.toMatchObject({
+    message: "the token function failed",
+    cause: expect.any(SyntaxError),
+  });
   const slow = createHeadmark({ baseUrl, token: () => new Promise(() => {}), timeoutMs: 50, retries: 0 });
   await expect(slow.GET("/v1/users/{user}/badges", user)).rejects.toMatchObject({ reason: "timeout" });
   expect(requests.length).toBe(0);

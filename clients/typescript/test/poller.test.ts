@@ -3,12 +3,11 @@
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { UnreadPoller } from "../src/poller/poller.js";
 import type { UnreadView } from "../src/poller/types.js";
-import { catchReported, Stub, settle, summary } from "./stub.js";
+import { catchReported, Stub, settle, summary, tokenThat } from "./stub.js";
 
 afterEach(() => vi.restoreAllMocks());
 
-function start(options: Partial<ConstructorParameters<typeof UnreadPoller>[0]> = {}) {
-  const stub = new Stub();
+function start(options: Partial<ConstructorParameters<typeof UnreadPoller>[0]> = {}, stub = new Stub()) {
   const { headmark, clock, signals } = stub;
   const poller = new UnreadPoller({ headmark, clock, signals, ...options });
   const views: UnreadView[] = [];
@@ -151,4 +150,41 @@ test("a listener may reset and refresh, and one that throws harms no other", asy
   expect(stub.requests.at(-1)?.url).toBe("/v1/users/me/badges/mention/reset");
   await settle();
   expect(reported.length).toBeGreaterThan(0);
+});
+
+test("a token function that fails is reported once in a row of failures, and asked again", async () => {
+  const reported = catchReported();
+  const token: { error: Error | null } = { error: null };
+  const stub = new Stub();
+  const { poller } = start({ headmark: stub.client({ token: tokenThat(token) }) }, stub);
+  await (await stub.last()).answer(200, summary(1, 3));
+  const signedOut = new Error("signed out");
+  token.error = signedOut;
+  await stub.pass(200_000);
+  expect(poller.view).toMatchObject({ status: "retrying", trouble: { status: 0, code: "no_answer" } });
+  expect(reported).toEqual([signedOut]);
+  // Another error is news.
+  const bug = new TypeError("user is undefined");
+  token.error = bug;
+  await stub.pass(200_000);
+  expect(reported).toEqual([signedOut, bug]);
+  token.error = null;
+  await stub.pass(60_000);
+  await (await stub.last()).answer(200, summary(1, 3));
+  expect(poller.view.status).toBe("live");
+  token.error = bug;
+  await stub.pass(60_000);
+  expect(reported).toEqual([signedOut, bug, bug]);
+});
+
+test("no answer, a refusal and a pause are not reported", async () => {
+  const reported = catchReported();
+  const { stub } = start();
+  await (await stub.last()).fail();
+  await stub.pass(1_000);
+  await (await stub.last()).answer(502);
+  await stub.pass(2_000);
+  await stub.signal("hidden");
+  expect((await stub.last()).isAborted).toBe(true);
+  expect(reported).toEqual([]);
 });

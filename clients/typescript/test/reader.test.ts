@@ -2,12 +2,11 @@
 
 import { afterEach, expect, test, vi } from "vitest";
 import { InboxReader, type InboxReaderOptions } from "../src/inbox/reader.js";
-import { catchReported, Stub, settle } from "./stub.js";
+import { catchReported, Stub, settle, tokenThat } from "./stub.js";
 
 afterEach(() => vi.restoreAllMocks());
 
-function start(options: Partial<InboxReaderOptions> = {}) {
-  const stub = new Stub();
+function start(options: Partial<InboxReaderOptions> = {}, stub = new Stub()) {
   const { headmark, clock, signals } = stub;
   const stored: number[] = [];
   const events: unknown[] = [];
@@ -134,5 +133,23 @@ test("errors that need the app, and going on after them", async () => {
   expect(stub.requests.length).toBe(1);
   reader.refresh();
   await (await stub.last()).answer(200, page([], 0));
+  expect(reader.status).toBe("live");
+});
+
+test("a token function that fails is reported once, for the pages and the cursor together", async () => {
+  const reported = catchReported();
+  const token: { error: Error | null } = { error: null };
+  const stub = new Stub();
+  const { reader } = start({ device: "phone", headmark: stub.client({ token: tokenThat(token) }) }, stub);
+  const signedOut = new Error("signed out");
+  const first = await stub.last();
+  token.error = signedOut;
+  await first.answer(200, page([1], 1));
+  await stub.pass(200_000);
+  expect(reader.status).toBe("retrying");
+  expect(reported).toEqual([signedOut]);
+  token.error = null;
+  await stub.pass(60_000);
+  await stub.newest("GET")?.answer(200, page([], 1));
   expect(reader.status).toBe("live");
 });

@@ -1,7 +1,7 @@
 // A Headmark whose answers a test gives by hand, and a clock that it turns by hand.
 
 import { vi } from "vitest";
-import { createHeadmark, type Headmark } from "../src/client.js";
+import { createHeadmark, type Headmark, type HeadmarkOptions } from "../src/client.js";
 import type { Clock, Signal, Signals } from "../src/surroundings.js";
 import { VirtualTime } from "./virtual-time.js";
 
@@ -35,10 +35,11 @@ export class Stub {
       this.#tell = null;
     };
   };
-  readonly headmark: Headmark = createHeadmark({
-    baseUrl: "http://headmark.test",
-    fetch: (request, init) => this.#fetch(request, init),
-  });
+  readonly headmark: Headmark = this.client({});
+
+  client(options: Pick<HeadmarkOptions, "token">): Headmark {
+    return createHeadmark({ baseUrl: "http://headmark.test", fetch: (request, init) => this.#fetch(request, init), ...options });
+  }
 
   get isWatched(): boolean {
     return this.#tell !== null;
@@ -93,6 +94,14 @@ export class Stub {
       this.requests.push(pending);
     });
   }
+}
+
+/** A token function that throws `error` while there is one. */
+export function tokenThat(fails: { error: Error | null }): () => string {
+  return () => {
+    if (fails.error) throw fails.error;
+    return "secret";
+  };
 }
 
 /** What is logged of the app's errors. */

@@ -3,7 +3,7 @@
 import type { Trouble } from "../answer.js";
 import type { Headmark } from "../client.js";
 import type { LoopEffect } from "../loop.js";
-import { answerOf, callSafely, Runner, refusalOf, report } from "../runner.js";
+import { answerOf, callSafely, Runner, report } from "../runner.js";
 import { type Clock, onlineSignals, type Signals, systemClock } from "../surroundings.js";
 import type { InboxItem } from "../types.js";
 import { initialInbox, stepInbox } from "./step.js";
@@ -87,8 +87,9 @@ export class InboxReader {
     const { onGap, onStatus } = this.#options;
     switch (effect.type) {
       case "fetch":
+        return this.#runner.request(effect.id, "answer", (signal) => this.#fetch(effect, signal));
       case "put_cursor":
-        return this.#runner.start(effect.id, (signal) => this.#ended(effect, signal));
+        return this.#runner.request(effect.id, "cursor_answer", (signal) => this.#putCursor(effect, signal));
       case "deliver":
       case "reset":
         return this.#runner.start(effect.id, () => this.#deliver(effect));
@@ -107,17 +108,6 @@ export class InboxReader {
     } catch (error) {
       report(error);
       return { type: "not_delivered", id: effect.id };
-    }
-  }
-
-  async #ended(effect: Fetch | PutCursor, signal: AbortSignal): Promise<InboxEvent> {
-    const { id } = effect;
-    try {
-      return await (effect.type === "fetch" ? this.#fetch(effect, signal) : this.#putCursor(effect, signal));
-    } catch (error) {
-      const refusal = refusalOf(error);
-      if (!refusal) return { type: "failed", id };
-      return { type: effect.type === "fetch" ? "answer" : "cursor_answer", id, ...refusal };
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { Headmark } from "../client.js";
 import type { LoopEffect } from "../loop.js";
-import { answerOf, callSafely, Runner, refusalOf } from "../runner.js";
+import { answerOf, callSafely, Runner } from "../runner.js";
 import { type Clock, pageSignals, type Signals, systemClock } from "../surroundings.js";
 import { initialPoller, stepPoller } from "./step.js";
 import type { PollerEffect, PollerEvent, PollerState, ResetKind, UnreadView } from "./types.js";
@@ -24,9 +24,8 @@ export interface UnreadPollerOptions {
   onResetRefused?: (refused: Extract<PollerEffect, { type: "refused" }>) => void;
 }
 
-type Sent = Extract<PollerEffect, { type: "poll" | "send_reset" }>;
-type Poll = Extract<Sent, { type: "poll" }>;
-type SendReset = Extract<Sent, { type: "send_reset" }>;
+type Poll = Extract<PollerEffect, { type: "poll" }>;
+type SendReset = Extract<PollerEffect, { type: "send_reset" }>;
 type Answered = Extract<PollerEvent, { type: "answer" }>;
 type ResetAnswered = Extract<PollerEvent, { type: "reset_answer" }>;
 
@@ -91,24 +90,14 @@ export class UnreadPoller {
   #perform(effect: Exclude<PollerEffect, LoopEffect>): void {
     switch (effect.type) {
       case "poll":
+        return this.#runner.request(effect.id, "answer", (signal) => this.#poll(effect, signal));
       case "send_reset":
-        return this.#runner.start(effect.id, (signal) => this.#ended(effect, signal));
+        return this.#runner.request(effect.id, "reset_answer", (signal) => this.#sendReset(effect, signal));
       case "show":
         for (const listener of [...this.#listeners]) callSafely(() => listener(effect.view));
         return;
       case "refused":
         return callSafely(() => this.#options.onResetRefused?.(effect));
-    }
-  }
-
-  async #ended(effect: Sent, signal: AbortSignal): Promise<PollerEvent> {
-    const { id } = effect;
-    try {
-      return await (effect.type === "poll" ? this.#poll(effect, signal) : this.#sendReset(effect, signal));
-    } catch (error) {
-      const refusal = refusalOf(error);
-      if (!refusal) return { type: "failed", id };
-      return { type: effect.type === "poll" ? "answer" : "reset_answer", id, ...refusal };
     }
   }
 
