@@ -31,7 +31,7 @@ export async function mayRepeat(error: unknown, request: Request): Promise<boole
   return await isRepeatable(request);
 }
 
-/** Whether a second request changes nothing that the first did not. PUT and DELETE are idempotent in Headmark. */
+/** Whether a second request changes nothing that the first did not. PUT, PATCH and DELETE are idempotent in Headmark. */
 async function isRepeatable(request: Request): Promise<boolean> {
   if (request.method !== "POST" || request.headers.has("idempotency-key")) return true;
   const { pathname } = new URL(request.url);
