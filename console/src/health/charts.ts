@@ -27,29 +27,12 @@ const SECONDS = "headmark_http_request_seconds";
 /** What watches the server itself, this page among it. */
 const PROBES = ["/metrics", "/readyz", "/livez", "/healthz"];
 const POLL = "/v1/users/{user}/badges";
-/** Routes with `wait`: the time of a request says how long it was held. */
-const WAITING = [
-  POLL,
-  "/v1/events",
-  "/v1/users/{user}/feed",
-  "/v1/users/{user}/groups",
-  "/v1/users/{user}/directs",
-  "/v1/users/{user}/directs/{peer}",
-  "/v1/users/{user}/directs/{peer}/receipts",
-  "/v1/users/{user}/inbox",
-  "/v1/users/{user}/following/ids",
-  "/v1/users/{user}/blocks/ids",
-  "/v1/users/{user}/views/{view}/{view_id}",
-  "/v1/groups/{group}/receipts",
-  "/v1/groups/{group}/messages/{seq}/receipts",
-];
 
 const isProbe = ({ route = "" }: Labels) => PROBES.includes(route);
 const isPoll = ({ route, method }: Labels) => route === POLL && method === "GET";
-const isRead = (labels: Labels) =>
-  labels.method === "GET" && !isPoll(labels) && !isProbe(labels) && (labels.route ?? "").startsWith("/v1/");
-const isWrite = ({ method = "" }: Labels) => ["POST", "PUT", "DELETE"].includes(method);
-const isNeverHeld = ({ route = "" }: Labels) => route.startsWith("/v1/") && !WAITING.includes(route);
+const isApi = ({ route = "" }: Labels) => route.startsWith("/v1/");
+const isRead = (labels: Labels) => labels.method === "GET" && !isPoll(labels) && isApi(labels);
+const isWrite = ({ method = "" }: Labels) => ["POST", "PUT", "PATCH", "DELETE"].includes(method);
 
 export const CHARTS: Chart[] = [
   {
@@ -66,11 +49,11 @@ export const CHARTS: Chart[] = [
   {
     id: "latency",
     title: "Latency of requests",
-    note: "Of routes whose requests are never held.",
+    note: "Of requests that were not held.",
     unit: "seconds",
     series: [
-      { name: "median", value: (span) => span.quantile(SECONDS, 0.5, isNeverHeld) },
-      { name: "99th percentile", value: (span) => span.quantile(SECONDS, 0.99, isNeverHeld) },
+      { name: "median", value: (span) => span.quantile(SECONDS, 0.5, isApi) },
+      { name: "99th percentile", value: (span) => span.quantile(SECONDS, 0.99, isApi) },
     ],
   },
   {
@@ -155,9 +138,9 @@ export interface RouteRates {
   route: string;
   rate: number;
   errors: number;
+  /** Of requests that were not held; null: all were. */
   median: number | null;
   slowest: number | null;
-  isHeld: boolean;
 }
 
 /** The busiest routes of a span. */
@@ -172,7 +155,6 @@ export function busiestRoutes(span: Span, most: number): RouteRates[] {
         span.rate(REQUESTS, (labels) => isOfRoute(labels) && /^[45]/.test(labels.status ?? "") && labels.status !== "499") ?? 0,
       median: span.quantile(SECONDS, 0.5, isOfRoute),
       slowest: span.quantile(SECONDS, 0.99, isOfRoute),
-      isHeld: WAITING.includes(route),
     };
   });
   return rates

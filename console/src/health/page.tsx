@@ -54,6 +54,7 @@ function Measured({ health }: { health: Health }) {
       </div>
       <section class="card" aria-label="Busiest routes">
         <h2>Busiest routes of the last minute</h2>
+        <p class="muted">The times are of requests that were not held.</p>
         <Table
           caption="Busiest routes of the last minute"
           columns={ROUTES}
@@ -128,14 +129,9 @@ function Tile({ name, word, isGood }: Said & { name: string }) {
 const SIGNS = { good: "●", bad: "▲", unknown: "?" };
 
 const ROUTES: Column<RouteRates>[] = [
-  { name: "Route", cell: ({ route }) => <code>{route}</code> },
+  { name: "Route", isWide: true, cell: ({ route }) => <code>{route}</code> },
   { name: "Requests a second", isNumber: true, cell: ({ rate }) => decimal(rate) },
   { name: "Errors a second", isNumber: true, cell: ({ errors }) => (errors > 0 ? <b class="warn">{decimal(errors)}</b> : "0") },
   { name: "Median", isNumber: true, cell: ({ median }) => (median === null ? "" : duration(median)) },
   { name: "99th percentile", isNumber: true, cell: ({ slowest }) => (slowest === null ? "" : duration(slowest)) },
-  {
-    name: "Note",
-    isWide: true,
-    cell: ({ isHeld }) => (isHeld ? <span class="muted">with the time that polls were held</span> : ""),
-  },
 ];

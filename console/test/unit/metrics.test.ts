@@ -5,6 +5,7 @@ import { parseMetrics, Reading } from "../../src/health/metrics.js";
 import { quantileOf, Span } from "../../src/health/rates.js";
 
 const reading = (at: number, lines: string[]) => new Reading(lines.join("\n"), at);
+const POLL = "/v1/users/{user}/badges";
 const requests = (method: string, route: string, status: number, value: number) =>
   `headmark_http_requests_total{method="${method}",route="${route}",status="${status}"} ${value}`;
 
@@ -56,10 +57,10 @@ describe("quantiles", () => {
 });
 
 describe("a span", () => {
-  const before = reading(0, [requests("GET", "/v1/users/{user}/badges", 200, 10), requests("GET", "/metrics", 200, 5)]);
+  const before = reading(0, [requests("GET", POLL, 200, 10), requests("GET", "/metrics", 200, 5)]);
   const after = reading(2_000, [
-    requests("GET", "/v1/users/{user}/badges", 200, 14),
-    requests("GET", "/v1/users/{user}/badges", 304, 6),
+    requests("GET", POLL, 200, 14),
+    requests("GET", POLL, 304, 6),
     requests("POST", "/v1/badges/query", 422, 2),
     requests("GET", "/metrics", 200, 6),
   ]);
@@ -69,8 +70,39 @@ describe("a span", () => {
     const values = CHARTS.find(({ id }) => id === "requests")?.series.map(({ value }) => value(span));
     expect(values).toEqual([5, 0, 1]);
     expect(busiestRoutes(span, 9).map(({ route, rate, errors }) => [route, rate, errors])).toEqual([
-      ["/v1/users/{user}/badges", 5, 0],
+      [POLL, 5, 0],
       ["/v1/badges/query", 1, 1],
+    ]);
+  });
+
+  it("counts every method that writes", () => {
+    const methods = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+    const writes = reading(
+      2_000,
+      methods.map((method) => requests(method, "/v1/users/{user}/settings", 200, 2)),
+    );
+    const values = CHARTS.find(({ id }) => id === "requests")?.series.map(({ value }) => value(new Span(reading(0, []), writes)));
+    expect(values).toEqual([0, 0, 4]);
+  });
+
+  it("has the latency of every route, for the time that polls were held is not in it", () => {
+    const took = (route: string, seconds: number, held: number) => [
+      requests("GET", route, 200, seconds + held),
+      `headmark_http_request_seconds_bucket{route="${route}",le="0.01"} ${seconds}`,
+      `headmark_http_request_seconds_bucket{route="${route}",le="+Inf"} ${seconds}`,
+      `headmark_http_held_seconds_bucket{route="${route}",le="30"} ${held}`,
+      `headmark_http_held_seconds_bucket{route="${route}",le="+Inf"} ${held}`,
+    ];
+    const inbox = "/v1/users/{user}/inbox";
+    const polls = new Span(
+      reading(0, []),
+      reading(2_000, [...took(POLL, 10, 4), ...took(inbox, 0, 4), ...took("/metrics", 9, 0)]),
+    );
+    const latency = CHARTS.find(({ id }) => id === "latency")?.series.map(({ value }) => value(polls));
+    expect(latency).toEqual([0.005, expect.closeTo(0.0099)]);
+    expect(busiestRoutes(polls, 9)).toEqual([
+      { route: POLL, rate: 7, errors: 0, median: 0.005, slowest: expect.closeTo(0.0099) },
+      { route: inbox, rate: 2, errors: 0, median: null, slowest: null },
     ]);
   });
 
