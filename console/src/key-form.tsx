@@ -5,7 +5,13 @@ import type { Session } from "./session.js";
 
 export function KeyForm({ session, reason }: { session: Session; reason: string | null }) {
   const input = useRef<HTMLInputElement>(null);
-  useLayoutEffect(() => input.current?.focus(), []);
+  const isRefused = reason !== null;
+  useLayoutEffect(() => {
+    if (input.current === null) return;
+    input.current.focus();
+    // A refused key stays there to be corrected, until it is forgotten.
+    if (!isRefused) input.current.value = "";
+  }, [isRefused]);
   const submit = (event: Event) => {
     event.preventDefault();
     const key = input.current?.value.trim();
@@ -25,13 +31,13 @@ export function KeyForm({ session, reason }: { session: Session; reason: string 
           spellcheck={false}
           required
           aria-describedby="key-note"
-          aria-invalid={reason === null ? undefined : true}
+          aria-invalid={isRefused ? true : undefined}
         />
         <button type="submit" class="primary">
           Open the console
         </button>
       </form>
-      {reason !== null && (
+      {isRefused && (
         <p class="trouble" role="alert">
           {reason}
         </p>

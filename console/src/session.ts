@@ -1,15 +1,16 @@
 // Who the console is for the server: nobody on an open server, else the service key that was typed in.
-// The key stays in this tab: `sessionStorage` ends with it.
+// The key stays in this tab, and is kept once the server took it.
 
 import { createHeadmark, type Headmark, NoAnswerError, ProblemError } from "@headmark/client";
 import { Store } from "./store.js";
+import { drop, keep, recall } from "./tab.js";
 
 export type Access =
   | { state: "asking" }
   /** The server does not answer, or says that it cannot now. */
   | { state: "away"; reason: string }
-  /** `reason`: why the last key was not taken; null if there was none. */
-  | { state: "key_needed"; reason: string | null }
+  /** `key` and `reason`: which key was not taken, and why; null if there was none. */
+  | { state: "key_needed"; key: string | null; reason: string | null }
   | { state: "ready"; key: string | null };
 
 export type Fetch = (request: Request, init?: RequestInit) => Promise<Response>;
@@ -19,7 +20,7 @@ const RETRY_MS = 2_000;
 
 export class Session {
   readonly access = new Store<Access>({ state: "asking" });
-  #key: string | null = sessionStorage.getItem(STORED);
+  #key: string | null = recall(STORED);
   #retry: ReturnType<typeof setTimeout> | undefined;
   /** Answers to an older question are dropped. */
   #asked = 0;
@@ -45,13 +46,12 @@ export class Session {
 
   use(key: string): void {
     this.#key = key;
-    sessionStorage.setItem(STORED, key);
     this.start();
   }
 
   forget(): void {
     this.#key = null;
-    sessionStorage.removeItem(STORED);
+    drop(STORED);
     this.start();
   }
 
@@ -62,6 +62,7 @@ export class Session {
     const asked = this.#asked;
     const settle = (access: Access) => {
       if (asked !== this.#asked) return;
+      if (access.state === "ready" && access.key !== null) keep(STORED, access.key);
       this.access.set(access);
       if (access.state === "away") this.#retry = setTimeout(() => this.start(), RETRY_MS);
     };
@@ -85,20 +86,24 @@ export class Session {
   }
 
   #refused(): void {
-    if (this.access.value.state === "ready") this.access.set({ state: "key_needed", reason: refusalOf(this.#key) });
+    if (this.access.value.state === "ready") this.access.set(keyNeeded(this.#key, refusalOf(this.#key)));
   }
 }
 
 function accessAfter(error: unknown, key: string | null): Access {
   if (error instanceof ProblemError) {
-    if (error.status === 401) return { state: "key_needed", reason: refusalOf(key) };
+    if (error.status === 401) return keyNeeded(key, refusalOf(key));
     if (error.status === 403)
-      return { state: "key_needed", reason: "This is not a service key. The token of a user opens only that user's routes." };
+      return keyNeeded(key, "This is not a service key. The token of a user opens only that user's routes.");
     return { state: "away", reason: error.message };
   }
   if (error instanceof NoAnswerError) return { state: "away", reason: "The server does not answer." };
   // A key with a line break or the like cannot be sent at all.
-  return { state: "key_needed", reason: "A key cannot contain such characters." };
+  return keyNeeded(key, "A key cannot contain such characters.");
+}
+
+function keyNeeded(key: string | null, reason: string | null): Access {
+  return { state: "key_needed", key, reason };
 }
 
 function refusalOf(key: string | null): string | null {

@@ -106,11 +106,12 @@ function NoSuchPage() {
 }
 
 function AccessNote({ access, session }: { access: Access; session: Session }) {
-  if (access.state !== "ready") return <span class="access muted">{access.state === "key_needed" ? "No key" : "…"}</span>;
-  if (access.key === null) return <span class="access muted">Open server</span>;
+  if (access.state === "asking" || access.state === "away") return <span class="access muted">…</span>;
+  const isReady = access.state === "ready";
+  if (access.key === null) return <span class="access muted">{isReady ? "Open server" : "No key"}</span>;
   return (
     <span class="access">
-      <span class="muted">Service key</span>{" "}
+      <span class="muted">{isReady ? "Service key" : "Refused key"}</span>{" "}
       <button type="button" class="quiet" onClick={() => session.forget()}>
         Forget it
       </button>

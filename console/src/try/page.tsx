@@ -6,6 +6,7 @@ import { Name } from "../lookup/parts.js";
 import { sentenceOf } from "../problem.js";
 import { hrefOf } from "../route.js";
 import type { Session } from "../session.js";
+import { keep, recall } from "../tab.js";
 import { Guide, type Run, type Said } from "./guide-view.js";
 import { parseUsers, peopleOf } from "./people.js";
 import { PhoneView } from "./phone-view.js";
@@ -18,10 +19,10 @@ const STARTED = "headmark-try";
 
 export function TryPage({ session, isOpen, users }: { session: Session; isOpen: boolean; users: string | null }) {
   // A server with credentials may be the one that a product runs on: it is not written to unasked.
-  const [isStarted, setStarted] = useState(isOpen || sessionStorage.getItem(STARTED) === (users ?? ""));
+  const [isStarted, setStarted] = useState(isOpen || recall(STARTED) === (users ?? ""));
   const isWrong = users !== null && parseUsers(users) === null;
   const start = () => {
-    sessionStorage.setItem(STARTED, users ?? "");
+    keep(STARTED, users ?? "");
     setStarted(true);
   };
   return (
