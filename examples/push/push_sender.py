@@ -4,24 +4,37 @@
 
 It reads the events of users with a push device, takes each user of a page once, and asks for the
 numbers that there are by then. It goes on where it was when it ended, and through outages and
-restores of the server. A user may get the same number twice: a push that sets a number is harmless
-when it is repeated.
+restores of the server. Users who were erased get no push. A user may get the same number twice: a
+push that sets a number is harmless when it is repeated.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from headmark import EventsGap, EventsReader, FileStore, Headmark, routes
-from headmark.types import EventOut
+from headmark import (
+    EventsGap,
+    EventsReader,
+    FileStore,
+    Headmark,
+    Limits,
+    PositionStore,
+    ProblemError,
+    routes,
+)
+from headmark.types import EventOut, UnreadSummaryOut
 
 Push = Callable[[str, str], None]
 
 # Users in one query, and so events in one page.
 QUERY_LIMIT = 500
+# The reader goes through outages by itself. With these limits the client does so, too: it repeats
+# the query, with growing pauses, until the server is back.
+PATIENT = Limits(retries=sys.maxsize, total_s=math.inf)
 
 
 def print_push(user: str, number: str) -> None:
@@ -40,14 +53,30 @@ def report(gap: EventsGap) -> None:
     )
 
 
-def send_pushes(headmark: Headmark, store: FileStore, cap: int, push: Push = print_push) -> None:
+def summaries_of(headmark: Headmark, users: list[str], cap: int) -> list[UnreadSummaryOut]:
+    """The newest numbers, not those of the time of the event. They are never degraded."""
+    while users:
+        try:
+            return headmark.send(routes.query_badges(user_ids=users, cap=cap))["items"]
+        except ProblemError as error:
+            if error.code != "erased":
+                raise
+            # One who was erased after the event fails the whole query. Ask again for the others.
+            erased = {where["pointer"] for where in error.where}
+            others = [user for at, user in enumerate(users) if f"/user_ids/{at}" not in erased]
+            if others == users:
+                raise
+            users = others
+    return []
+
+
+def send_pushes(
+    headmark: Headmark, store: PositionStore, cap: int, push: Push = print_push
+) -> None:
+    """Reads for ever. With a `headmark` of other limits than `PATIENT`, an outage may end it."""
     reader = EventsReader(headmark, store, limit=QUERY_LIMIT, types=["unread"], on_gap=report)
     for page in reader.pages():
-        users = users_of(page)
-        if not users:
-            continue
-        # The newest numbers, not those of the time of the event. This is never degraded.
-        for summary in headmark.send(routes.query_badges(user_ids=users, cap=cap))["items"]:
+        for summary in summaries_of(headmark, users_of(page), cap):
             more = "+" if summary.get("capped") else ""
             push(summary["user_id"], f"{summary['total']}{more}")
 
@@ -59,7 +88,7 @@ def main() -> None:
     parser.add_argument("--position", default="push-sender.json", help="where it keeps its place")
     parser.add_argument("--cap", type=int, default=99, help="the highest number of an icon")
     options = parser.parse_args()
-    with Headmark(options.server, token=options.token) as headmark:
+    with Headmark(options.server, token=options.token, limits=PATIENT) as headmark:
         try:
             send_pushes(headmark, FileStore(options.position), options.cap)
         except KeyboardInterrupt:

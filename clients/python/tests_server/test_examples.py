@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from headmark import Headmark, routes
+from tests_server.proxy import FaultyProxy
 from tests_server.server import Server
 
 HERE = Path(__file__).resolve().parent.parent
@@ -85,7 +87,7 @@ def test_push_sender(tmp_path: Path) -> None:
                 headmark.send(routes.put_device(user, "phone", push=True))
             for user in (199, 200):
                 headmark.send(routes.increment_badge(user, "like", by=120))
-        assert until(server, tmp_path, "push to 200: 99+")[-1] == "push to 200: 99+"
+        assert until(server.base_url, tmp_path, "push to 200: 99+")[-1] == "push to 200: 99+"
         server.kill()
         server.start()
         with Headmark(server.base_url) as headmark:
@@ -96,17 +98,50 @@ def test_push_sender(tmp_path: Path) -> None:
                 )
             # Nothing of theirs is written.
             headmark.send(routes.send_broadcast("news", title="Hello"))
-        pushes = until(server, tmp_path, "push to 300: 4")
+        pushes = until(server.base_url, tmp_path, "push to 300: 4")
         assert pushes[-1] == "push to 300: 4"
         assert {push.split(":")[0] for push in pushes} == {"push to 200", "push to 300"}
     finally:
         server.remove()
 
 
-def until(server: Server, folder: Path, last: str) -> list[str]:
+@pytest.mark.parametrize("trouble", ["outage", "erased"])
+def test_a_push_sender_goes_on(tmp_path: Path, trouble: str) -> None:
+    """Between the page of events and the question for its numbers, the server stops for longer than
+    the client repeats a request by itself, or one of the users is erased."""
+    server = Server(is_open=True)
+    requests = 0
+
+    def upstream() -> str:
+        nonlocal requests
+        requests += 1
+        # The first is for the page, the second for the epoch.
+        if requests == 3 and trouble == "outage":
+            server.kill()
+            threading.Timer(5, server.start).start()
+        if requests == 3 and trouble == "erased":
+            with Headmark(server.base_url) as headmark:
+                headmark.send(routes.erase_user(200))
+        return server.base_url
+
+    proxy = FaultyProxy(1, upstream)
+    try:
+        with Headmark(server.base_url) as headmark:
+            for user in (200, 300):
+                headmark.send(routes.put_device(user, "phone", push=True))
+                headmark.send(routes.increment_badge(user, "like"))
+        pushes = ["push to 200: 1", "push to 300: 1"]
+        expected = pushes if trouble == "outage" else pushes[1:]
+        assert until(proxy.base_url, tmp_path, "push to 300: 1") == expected
+    finally:
+        proxy.stop()
+        server.remove()
+
+
+def until(base_url: str, folder: Path, last: str) -> list[str]:
     """What it prints up to a line. It is killed some time after that."""
     sender = str(HERE.parent.parent / "examples" / "push" / "push_sender.py")
-    command = [sys.executable, sender, server.base_url]
+    command = [sys.executable, sender, base_url]
     process = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
     )
