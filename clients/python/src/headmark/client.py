@@ -26,6 +26,9 @@ AsyncToken = str | Callable[[bool], "str | Awaitable[str]"]
 
 # The time to connect is a part of the time of an attempt.
 CONNECT_TIMEOUT_S = 5.0
+# A client with more connections closes those that become idle. The pool of httpx takes longer to
+# choose among many idle ones, when many polls end at once, than new connections take.
+MAX_KEPT_CONNECTIONS = 20
 USER_AGENT = "headmark-python/0.1.0"
 
 
@@ -63,6 +66,12 @@ class _Client:
         }
 
 
+def _connections(limits: Limits) -> httpx.Limits:
+    return httpx.Limits(
+        max_connections=limits.max_connections, max_keepalive_connections=MAX_KEPT_CONNECTIONS
+    )
+
+
 def _no_answer(call: Call[Any], error: Exception) -> NoAnswerError:
     detail = str(error) or type(error).__name__
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
@@ -89,10 +98,13 @@ class Headmark(_Client):
         transport: httpx.BaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`base_url` is without `/v1`. `verify` and `transport` are those of httpx."""
+        """`base_url` is without `/v1`. `verify` and `transport` are those of httpx. A `transport`
+        bounds its connections itself."""
         super().__init__(base_url, token, limits or Limits(), clock or SystemClock())
         self._verify, self._transport = verify, transport
-        self._http = httpx.Client(verify=verify, transport=transport)
+        self._http = httpx.Client(
+            verify=verify, transport=transport, limits=_connections(self.limits)
+        )
 
     def send(
         self, call: Call[T], *, timeout_s: float | None = None, retries: int | None = None
@@ -191,9 +203,12 @@ class AsyncHeadmark(_Client):
         transport: httpx.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`base_url` is without `/v1`. `verify` and `transport` are those of httpx."""
+        """`base_url` is without `/v1`. `verify` and `transport` are those of httpx. A `transport`
+        bounds its connections itself."""
         super().__init__(base_url, token, limits or Limits(), clock or SystemClock())
-        self._http = httpx.AsyncClient(verify=verify, transport=transport)
+        self._http = httpx.AsyncClient(
+            verify=verify, transport=transport, limits=_connections(self.limits)
+        )
 
     async def send(
         self, call: Call[T], *, timeout_s: float | None = None, retries: int | None = None

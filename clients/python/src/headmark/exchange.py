@@ -33,6 +33,10 @@ class Limits:
     retries: int = 2
     # No attempt begins later than this after the first one.
     total_s: float = 30.0
+    # How many connections a client may have open. A poll that the server holds keeps one, so a
+    # bound must leave room for other requests: a request that finds none free for 5 s has failed.
+    # None: as many as there are requests at once.
+    max_connections: int | None = None
 
 
 @dataclass(frozen=True)
