@@ -16,11 +16,14 @@ from .call import Answer, Call
 from .clock import Clock, SystemClock
 from .errors import NoAnswerError
 from .exchange import Attempt, Limits, Pause, Reply, Steps, exchange
+from .token_thread import TokenThread
 
 T = TypeVar("T")
 Self = TypeVar("Self")
 
 # A token, or a function that returns one. After a 401 it is called once with True: get a new one.
+# What an async one awaits is a part of the time of an attempt. A call of another one cannot be
+# ended: it must return soon, so its own requests need a time limit.
 Token = str | Callable[[bool], str]
 AsyncToken = str | Callable[[bool], "str | Awaitable[str]"]
 
@@ -162,13 +165,9 @@ class Headmark(_Client):
         transport = self._transport
         if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
             raise TypeError("the transport is not an httpx.AsyncBaseTransport, too")
-        token = self._token
-        if callable(token):
-            # It may block, and the loop must not.
-            token = lambda is_rejected: asyncio.to_thread(self._token, is_rejected)  # noqa: E731
         return AsyncHeadmark(
             self.base_url,
-            token=token,
+            token=TokenThread(self._token) if callable(self._token) else self._token,
             limits=self.limits,
             verify=self._verify,
             transport=transport,
@@ -243,12 +242,22 @@ class AsyncHeadmark(_Client):
                 outcome = await self._attempt(call, step)
 
     async def _attempt(self, call: Call[Any], attempt: Attempt) -> Reply | NoAnswerError:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + attempt.timeout_s
         token = self._token(attempt.renew_token) if callable(self._token) else self._token
         if inspect.isawaitable(token):
-            token = await token
+            pending = asyncio.ensure_future(token)
+            try:
+                # Not `wait_for`: what the function raises is raised, a TimeoutError, too.
+                await asyncio.wait([pending], timeout=attempt.timeout_s)
+                if not pending.done():
+                    return NoAnswerError(call.name, "not_sent", "the token did not come in time")
+                token = pending.result()
+            finally:
+                pending.cancel()
         request = self._request(call, attempt, token)
         try:
-            return await asyncio.wait_for(self._receive(request), attempt.timeout_s)
+            return await asyncio.wait_for(self._receive(request), deadline - loop.time())
         except (httpx.RequestError, asyncio.TimeoutError) as error:
             return _no_answer(call, error)
 
