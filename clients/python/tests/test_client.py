@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import headmark
 from headmark import HeadmarkError, Limits, NoAnswerError, ProblemError, routes
 from headmark.call import REPEATABLE
+from headmark.client import USER_AGENT, user_agent
 from tests.fake import Fake, Kind, Scripted, problem
 
 BADGE = {"badge": "mention", "unread": 1, "head": 1, "revision": 1}
@@ -162,6 +168,7 @@ def test_what_a_repeat_might_do_twice(kind: Kind, failure: Scripted, expected: i
         (INCREMENT, 3),
         (routes.get_feed("42"), 3),
         (routes.put_post("42", "p"), 3),
+        (routes.patch_settings("42", share_receipts=False), 3),
         (routes.delete_post("42", "p"), 3),
         (routes.reset_badge("42", "mention", up_to=5), 3),
         # It may clear what arrived between the two.
@@ -242,3 +249,25 @@ def test_an_answer_that_drips_ends() -> None:
 
 def test_repeatable_posts_are_few() -> None:
     assert len(REPEATABLE) < 12
+
+
+def test_the_user_agent_has_the_version_that_is_installed(tmp_path: Path) -> None:
+    folder = tmp_path / "headmark-98.7.6.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: headmark\nVersion: 98.7.6\n")
+    source = Path(headmark.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", "from headmark.client import USER_AGENT; print(USER_AGENT)"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(source)])},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert done.stdout == "headmark-python/98.7.6\n"
+
+
+def test_the_user_agent_of_a_source_tree(kind: Kind) -> None:
+    assert user_agent("headmark-that-nobody-installed") == "headmark-python"
+    fake = Fake(kind, [DONE])
+    fake.send(INCREMENT)
+    assert fake.requests[0].headers["user-agent"] == USER_AGENT

@@ -7,6 +7,7 @@ import inspect
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -32,7 +33,17 @@ CONNECT_TIMEOUT_S = 5.0
 # A client with more connections closes those that become idle. The pool of httpx takes longer to
 # choose among many idle ones, when many polls end at once, than new connections take.
 MAX_KEPT_CONNECTIONS = 20
-USER_AGENT = "headmark-python/0.1.0"
+
+
+def user_agent(package: str = "headmark") -> str:
+    """With the version that is installed. A source tree on the path has none."""
+    try:
+        return f"headmark-python/{version(package)}"
+    except PackageNotFoundError:
+        return "headmark-python"
+
+
+USER_AGENT = user_agent()
 
 
 class _Client:
