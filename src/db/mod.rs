@@ -64,6 +64,11 @@ pub use postgres::PgConn;
 pub use replica::{PageReads, Replica, ReplicaConfig, ReplicaState, look_at_replica, statements as replica_statements};
 pub use shards::Shards;
 
+/// How soon Postgres notices that nobody is at the other end of a connection: after 4 s of silence
+/// it asks, three times, every 2 s. (An answer of its own that nobody takes it gives up as soon.)
+const WATCHED: [(&str, &str); 4] =
+    [("tcp_keepalives_idle", "4"), ("tcp_keepalives_interval", "2"), ("tcp_keepalives_count", "3"), ("tcp_user_timeout", "10000")];
+
 /// The database of this process, chosen once at start.
 #[derive(Debug, Clone)]
 pub enum Db {
@@ -107,6 +112,22 @@ impl Db {
             Self::Sqlite { .. } => self.connect().await,
             Self::Postgres { options, shards, .. } => {
                 let options = options.clone().options([("statement_timeout", "0")]);
+                Opener::Postgres(options, shards.clone()).open().await
+            }
+        }
+    }
+
+    /// A connection of one's own for what a session holds: Postgres notices within some 10 s that
+    /// nobody is at its other end, also where it is not told, and then lets go of it. By default that
+    /// takes two hours. Over a Unix socket it is always told.
+    ///
+    /// # Errors
+    /// When the database is out of reach.
+    pub async fn connect_watched(&self) -> DbResult<Conn> {
+        match self {
+            Self::Sqlite { .. } => self.connect().await,
+            Self::Postgres { options, shards, .. } => {
+                let options = options.clone().options(WATCHED);
                 Opener::Postgres(options, shards.clone()).open().await
             }
         }

@@ -2,7 +2,7 @@
 //! killed and stores taken away.
 //!
 //! - An acknowledged write is kept and counts once: `commit`, `crash`, `disk_full`,
-//!   `failover`, `kill`, `nodes`, `open_files`.
+//!   `failover`, `half_open`, `kill`, `nodes`, `open_files`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
 //!   `enrolment`, `lapse`, `lives_on`, `redis_cluster`, `sentinel`, `shared_heads`, `stores`, `together`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
@@ -34,6 +34,7 @@ mod enrolment;
 mod errors;
 mod failover;
 mod follows;
+mod half_open;
 mod kill;
 mod known_users;
 mod lapse;

@@ -1,14 +1,14 @@
 //! A TCP proxy in front of a store. In front of Postgres it reads the frontend's messages, so that
 //! a test can break a connection at a chosen point of a transaction.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -49,6 +49,8 @@ struct Shared {
     /// Whether answers are held back: the database seems to stand still.
     paused: watch::Sender<bool>,
     connections: Mutex<CancellationToken>,
+    /// How many milliseconds later than its client a server is told that a connection is cut.
+    notice_ms: AtomicU64,
 }
 
 impl Proxy {
@@ -81,6 +83,7 @@ impl Proxy {
             away: AtomicBool::new(false),
             paused: watch::Sender::default(),
             connections: Mutex::new(CancellationToken::new()),
+            notice_ms: AtomicU64::new(0),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -120,6 +123,13 @@ impl Proxy {
         self.come_back().await;
     }
 
+    /// The path to the database forgets every connection: they are cut for the node, and the
+    /// database hears of it so much later. New ones go through.
+    pub fn forget(&self, notice: Duration) {
+        self.shared.notice_ms.store(notice.as_millis().try_into().unwrap(), Ordering::SeqCst);
+        self.shared.cut_all();
+    }
+
     /// The database stands still, or goes on: what was asked meanwhile is answered then.
     pub fn pause(&self, paused: bool) {
         self.shared.paused.send_replace(paused);
@@ -148,6 +158,11 @@ impl Drop for Proxy {
 impl Shared {
     fn leave(&self) {
         self.away.store(true, Ordering::SeqCst);
+        self.notice_ms.store(0, Ordering::SeqCst);
+        self.cut_all();
+    }
+
+    fn cut_all(&self) {
         std::mem::take(&mut *self.connections.lock().unwrap()).cancel();
     }
 
@@ -210,17 +225,20 @@ async fn serve(mut client: TcpStream, shared: Arc<Shared>, cut: CancellationToke
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
+    // The server's side is closed once nobody holds this.
+    let to_server = Arc::new(tokio::sync::Mutex::new(to_server));
     let answers = Answers::default();
     tokio::select! {
         () = cut.cancelled() => {}
-        _ = requests(from_client, to_server, &shared, &cut, &answers) => {}
-        _ = replies(from_server, to_client, &shared, &cut, &answers) => {}
+        _ = requests(from_client, Arc::clone(&to_server).lock_owned().await, &shared, &cut, &answers) => return,
+        _ = replies(from_server, to_client, &shared, &cut, &answers) => return,
     }
+    tokio::time::sleep(Duration::from_millis(shared.notice_ms.load(Ordering::SeqCst))).await;
 }
 
 async fn requests(
     mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
+    mut to: OwnedMutexGuard<OwnedWriteHalf>,
     shared: &Shared,
     cut: &CancellationToken,
     answers: &Answers,

@@ -37,7 +37,7 @@ impl RedisServer {
     /// Starts one that follows another, and waits until it has what that one has.
     pub async fn replica_of(master: &Self, dir: &Path) -> Self {
         let replica = Self::start(dir).await;
-        replica.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).await;
+        replica.follow(master).await;
         let size = async |server: &Self| format!("{:?}", server.ask(&["DBSIZE"]).await);
         super::eventually("the replica has everything", async || {
             format!("{:?}", replica.ask(&["ROLE"]).await).contains("connected") && size(&replica).await == size(master).await
@@ -49,6 +49,11 @@ impl RedisServer {
     /// A replica follows nobody any more: what its master is told from here on, it loses.
     pub async fn promote(&self) {
         self.ask(&["REPLICAOF", "NO", "ONE"]).await;
+    }
+
+    /// From here on it is a replica of another one. Clients keep their connections.
+    pub async fn follow(&self, master: &Self) {
+        self.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]).await;
     }
 
     /// A replica hears nothing of its master any more: it is thrown out, and shows a password that the

@@ -14,20 +14,22 @@
 //! another one ([`epoch`]).
 //!
 //! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis
-//! and shared by nodes with it, keeps others out. Should the connection that holds it be lost, a
-//! successor raises the epoch, waits [`SEEN`] until the predecessor serves nothing from its own
-//! cache any more, and only then begins; every commit of a node alone checks that the epoch is
-//! still its own ([`Guard::fence`]).
+//! and shared by nodes with it, keeps others out. Should the connection that holds it be lost, the
+//! node takes it again, once the database has missed it too (`refused.rs`). A successor raises the
+//! epoch, waits [`SEEN`] until the predecessor serves nothing from its own cache any more, and only
+//! then begins; every commit of a node alone checks that the epoch is still its own
+//! ([`Guard::fence`]).
 
 mod bypass;
 mod bypassing;
 mod node_lock;
+mod refused;
 mod runs;
 mod seen_run;
 mod store;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -37,11 +39,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::bypass::{Bypass, ms};
 pub use self::bypassing::BypassingCommit;
+use self::refused::Refused;
 use self::seen_run::SeenRun;
 pub use self::store::statements;
 
 use crate::cache::Cache;
-use crate::db::{Conn, Db, DbResult, MAX_FIRST_CONNECT};
+use crate::db::{Conn, Db, DbResult};
 
 /// How often a node refreshes its view.
 pub const REFRESH: Duration = Duration::from_secs(1);
@@ -95,6 +98,11 @@ pub struct Guard {
     /// See [`Lock`].
     lock: AtomicU8,
     lock_conn: Mutex<Option<Conn>>,
+    /// Since when others hold the node lock whenever this node asks for it.
+    refused: Refused,
+    /// Whether the answer to a claim of this node did not come: the epoch may be one that it knows
+    /// nothing of, and its own.
+    claim_in_doubt: AtomicBool,
     seen_run: SeenRun,
 }
 
@@ -127,10 +135,12 @@ impl Guard {
             entering: Mutex::new(()),
             lock: AtomicU8::new(Lock::Held as u8),
             lock_conn: Mutex::new(None),
+            refused: Refused::default(),
+            claim_in_doubt: AtomicBool::new(false),
             seen_run: SeenRun::default(),
         };
         let failed = |error| format!("cannot take the node lock: {error}");
-        if this.db.is_shared() && !this.take_lock(MAX_FIRST_CONNECT).await.map_err(failed)? {
+        if this.db.is_shared() && !this.take_first_lock().await.map_err(failed)? {
             return Err(match this.cache.is_shared() {
                 true => "a node without Redis holds this database: stop it, or start it with REDIS_URL too".to_owned(),
                 false => "another node uses this database; without REDIS_URL only one may: set REDIS_URL on all of them".to_owned(),
@@ -237,13 +247,16 @@ impl Guard {
             // What is here may be of a lost history. It is not shown as last known either.
             self.cache.clear();
         }
+        self.claim_in_doubt.store(true, Ordering::Release);
         answer_in_time(store::claim(conn, store::CLAIMED)).await?;
         if before.run_id != store::RELEASED {
             tracing::info!("the last node did not release the database; waiting until it serves nothing any more");
             tokio::time::sleep(SEEN).await;
         }
         self.cache.clear();
-        self.refresh_on(conn).await
+        self.refresh_on(conn).await?;
+        self.claim_in_doubt.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// Joins the nodes with Redis. A node that had the database for itself and did not release it

@@ -3,8 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::refused::{ASK_AGAIN, Refusal};
 use super::{ASK, Guard, Lock, SEEN, answer_in_time, answer_within, store};
-use crate::db::{Conn, DbResult};
+use crate::db::{Conn, DbResult, MAX_FIRST_CONNECT};
 use crate::engine::epoch;
 
 impl Guard {
@@ -37,14 +40,42 @@ impl Guard {
         *conn = None;
     }
 
-    /// Opens the connection that holds the node lock for as long as it lives. Returns whether the
-    /// lock was free.
-    pub(super) async fn take_lock(&self, max_connect: Duration) -> DbResult<bool> {
-        let mut conn = answer_within(max_connect, self.db.connect()).await?;
+    /// Opens the connection that holds the node lock for as long as it lives. Returns what was seen
+    /// where the lock was refused.
+    async fn take_lock(&self, max_connect: Duration) -> DbResult<Option<Refusal>> {
+        let mut conn = answer_within(max_connect, self.db.connect_watched()).await?;
         if !answer_in_time(store::try_lock(&mut conn, self.cache.is_shared())).await? {
-            return Ok(false);
+            let row = answer_in_time(store::view(&mut conn, self.node)).await?;
+            let is_claimed = match self.is_alone() {
+                true => row.epoch != self.cache.epoch() && !self.claim_in_doubt.load(Ordering::Acquire),
+                false => row.run_id == store::CLAIMED,
+            };
+            let seen_ms = answer_in_time(store::lock_seen(&mut conn)).await.unwrap_or_else(|error| {
+                // Then time decides.
+                tracing::debug!(%error, "cannot see what has the node lock");
+                0
+            });
+            return Ok(Some(Refusal { is_claimed, seen_ms }));
         }
         *self.lock_conn.lock().await = Some(conn);
+        self.refused.end();
+        Ok(None)
+    }
+
+    /// The same at the start. Waits for a lock that may be held for nobody. Returns whether it got
+    /// the lock.
+    pub(super) async fn take_first_lock(&self) -> DbResult<bool> {
+        let mut waits = false;
+        while let Some(refusal) = self.take_lock(MAX_FIRST_CONNECT).await? {
+            if self.refused.keeps_out(refusal, Instant::now()) {
+                return Ok(false);
+            }
+            if !waits {
+                waits = true;
+                tracing::info!("the node lock is taken; waiting to see whether anybody is there");
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
         Ok(true)
     }
 
@@ -72,20 +103,24 @@ impl Guard {
                 return;
             }
         }
-        let taken = match self.take_lock(ASK).await {
-            Ok(true) if self.is_alone() => self.begin_alone().await.map(|()| true),
+        let refusal = match self.take_lock(ASK).await {
+            Ok(None) if self.is_alone() => self.begin_alone().await.map(|()| None),
             taken => taken,
         };
-        match taken {
-            Ok(true) => {
+        match refusal {
+            Ok(None) => {
                 self.set_lock(Lock::Held);
                 tracing::info!("took the node lock again");
             }
-            Ok(false) => {
+            Ok(Some(refusal)) if self.refused.displaces(refusal, Instant::now()) => {
                 tracing::error!("another node has taken the node lock; this one must stop");
                 self.set_lock(Lock::Taken);
             }
-            Err(error) => tracing::warn!(%error, "cannot take the node lock yet; writes are refused"),
+            Ok(Some(_)) => tracing::warn!("the node lock is taken, perhaps by a lost connection of this node; writes are refused"),
+            Err(error) => {
+                self.refused.end();
+                tracing::warn!(%error, "cannot take the node lock yet; writes are refused");
+            }
         }
     }
 

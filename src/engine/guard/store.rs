@@ -114,10 +114,23 @@ static LOCK_SHARED: Statement = Statement::each(
     &[("lock_id", Type::Int)],
 );
 
+/// When those that hold the lock last began or ended a statement, in milliseconds; 0 where that is
+/// hidden, as it is from another account.
+static LOCK_HELD: Statement = Statement::each(
+    "select 0 from {rows} r where lock_id > 0",
+    "select cast(coalesce(max(extract(epoch from a.state_change)) * 1000, 0) as bigint)
+    from {rows} r
+    join pg_locks l on l.objsubid = 1 and cast(l.classid as bigint) << 32 | cast(l.objid as bigint) = r.lock_id
+    join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory' and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())",
+    &[("lock_id", Type::Int)],
+);
+
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 9] {
-    [&VIEW, &EPOCH_SHARED, &RAISE_AND_BYPASS, &RAISE_AND_END, &NEW_RUN, &TAKE_OVER, &CLAIM, &LOCK_ALONE, &LOCK_SHARED]
+pub fn statements() -> [&'static Statement; 10] {
+    [&VIEW, &EPOCH_SHARED, &RAISE_AND_BYPASS, &RAISE_AND_END, &NEW_RUN, &TAKE_OVER, &CLAIM, &LOCK_ALONE, &LOCK_SHARED, &LOCK_HELD]
 }
 
 /// What the row says.
@@ -178,4 +191,10 @@ pub(super) async fn try_lock(conn: &mut Conn, shared: bool) -> DbResult<bool> {
     let statement = if shared { &LOCK_SHARED } else { &LOCK_ALONE };
     let got: Vec<(i64,)> = conn.fetch(statement, &[Column::Int(vec![NODE_LOCK])]).await?;
     Ok(!got.is_empty())
+}
+
+/// When those that hold the node lock last did something there.
+pub(super) async fn lock_seen(conn: &mut Conn) -> DbResult<i64> {
+    let seen: Vec<(i64,)> = conn.fetch(&LOCK_HELD, &[Column::Int(vec![NODE_LOCK])]).await?;
+    Ok(seen.first().map_or(0, |(at,)| *at))
 }
