@@ -130,7 +130,8 @@ fn is_ready(node: bool, database: bool, cache: bool) -> bool {
 fn measure_parts(state: &AppState) {
     let up = |part: &'static str, up: bool| metrics::gauge!("headmark_part_up", "part" => part).set(f64::from(u8::from(up)));
     let database = state.guard.may_write() && state.guard.trust() != Trust::Unsure;
-    let cache = !state.cache.is_away();
+    // The breaker knows sooner that it is away, and the guard alone that it takes no writes.
+    let cache = !state.cache.is_away() && state.guard.cache_answers();
     let node = !state.polling.draining.is_cancelled() && !state.lanes.have_failed();
     up("database", database);
     up("cache", cache);

@@ -4,7 +4,7 @@
 //! - An acknowledged write is kept and counts once: `commit`, `crash`, `disk_full`,
 //!   `failover`, `half_open`, `kill`, `nodes`, `open_files`.
 //! - No poll shows an older state than the last acknowledged write, on any node: `bypass`,
-//!   `enrolment`, `lapse`, `lives_on`, `redis_cluster`, `sentinel`, `shared_heads`, `stores`, `together`.
+//!   `enrolment`, `lapse`, `lives_on`, `redis_cluster`, `refusals`, `sentinel`, `shared_heads`, `stores`, `together`.
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
 //!   `skew`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
@@ -49,6 +49,7 @@ mod plans;
 mod push;
 mod reads;
 mod redis_cluster;
+mod refusals;
 mod relations;
 mod replicas;
 mod requests;

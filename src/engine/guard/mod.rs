@@ -104,6 +104,8 @@ pub struct Guard {
     /// nothing of, and its own.
     claim_in_doubt: AtomicBool,
     seen_run: SeenRun,
+    /// Whether the cache answered and took a write when it was last asked.
+    cache_answers: AtomicBool,
 }
 
 /// The state of the node lock.
@@ -138,6 +140,7 @@ impl Guard {
             refused: Refused::default(),
             claim_in_doubt: AtomicBool::new(false),
             seen_run: SeenRun::default(),
+            cache_answers: AtomicBool::new(true),
         };
         let failed = |error| format!("cannot take the node lock: {error}");
         if this.db.is_shared() && !this.take_first_lock().await.map_err(failed)? {
@@ -189,6 +192,12 @@ impl Guard {
     #[must_use]
     pub fn must_stop(&self) -> bool {
         self.lock() == Lock::Taken
+    }
+
+    /// Whether the cache answered and took a write when this node last looked, each second.
+    #[must_use]
+    pub fn cache_answers(&self) -> bool {
+        self.cache_answers.load(Ordering::Acquire)
     }
 
     /// After a cache write could not begin: returns when commits may go on without it.

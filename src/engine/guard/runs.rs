@@ -11,6 +11,7 @@
 //! start: it counts from the statement, and the commit may take up to [`ASK`]. A writer tells the cache
 //! of its commit only while its own view is fresh.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -21,6 +22,18 @@ use super::{ASK, FRESH, Guard, SEEN, answer_in_time, store};
 use crate::cache::SharedRun;
 use crate::db::DbResult;
 
+/// A question to the cache. Its outcome is noted also where the answer is not waited for any longer.
+struct Asked<'a> {
+    noted: &'a AtomicBool,
+    answers: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.noted.store(self.answers, Ordering::Release);
+    }
+}
+
 impl Guard {
     /// Raises the epoch when Redis is another run than the one that the entries were made in.
     /// Returns whether the cache answered.
@@ -29,7 +42,7 @@ impl Guard {
             return self.check_overlapping_run().await;
         }
         let asked = Instant::now();
-        let Ok(run_id) = self.cache.run_id().await else { return Ok(false) };
+        let Some(run_id) = self.ask_run().await else { return Ok(false) };
         let mut conn = self.lock_conn.lock().await;
         let Some(conn) = conn.as_mut() else { return Ok(true) };
         let raised = answer_in_time(store::new_run(conn, &run_id)).await?;
@@ -44,11 +57,19 @@ impl Guard {
         Ok(true)
     }
 
+    /// Asks the cache which run it is, and notes whether it answers and takes writes.
+    async fn ask_run(&self) -> Option<String> {
+        let mut asked = Asked { noted: &self.cache_answers, answers: false };
+        let run_id = self.cache.run_id().await.ok()?;
+        asked.answers = true;
+        Some(run_id)
+    }
+
     /// Looks whether the cache is the run that is trusted, and says so to it, without the database.
     pub(super) async fn keep_run(&self) {
         let asked = Instant::now();
         if !self.cache.runs_overlap()
-            && let Ok(run_id) = self.cache.run_id().await
+            && let Some(run_id) = self.ask_run().await
             && self.cache.is_trusted_run(&run_id)
         {
             self.cache.trust_run(&run_id, asked);
@@ -74,7 +95,7 @@ impl Guard {
             self.cache.ask_again();
             return Ok(false);
         }
-        let Ok(found) = self.cache.run_id().await else { return Ok(false) };
+        let Some(found) = self.ask_run().await else { return Ok(false) };
         if found == seen.id {
             return Ok(self.seen_run.may_be_written());
         }
