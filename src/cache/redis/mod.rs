@@ -59,9 +59,6 @@ use super::{CacheConfig, CacheError, Changes, READ_LEASE, RedisConfig, SharedRun
 use crate::base::ids::UserId;
 use crate::base::threads;
 
-/// How long the key lives with which a node tries whether Redis takes writes.
-const PROBE_TTL_MS: u64 = 10_000;
-
 /// How long a cluster is read after its masters were asked who they are. No replica takes over so
 /// soon after its master has gone, where `cluster-node-timeout` is no less.
 const CLUSTER_LOOK: Duration = Duration::from_millis(2500);
@@ -239,11 +236,7 @@ impl Redis {
             }
         };
         shared.breaker.succeeded();
-        // One that answers but takes no writes (full, or a replica) is as good as away: no write
-        // could begin.
-        let mut write = cmd("SET");
-        write.arg(format!("{}probe", shared.config.prefix)).arg(1).arg("PX").arg(PROBE_TTL_MS);
-        for written in shared.send(shared.any_wire(), vec![write], shared.deadline()).await? {
+        for written in shared.send(shared.any_wire(), vec![shared.probe_write()], shared.deadline()).await? {
             written.map_err(|error| away(&error))?;
         }
         wire::run_of(&texts).ok_or_else(unexpected_reply)

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use deadpool_redis::redis::RedisError;
+
 use super::reads::Reads;
 use super::shared::Shared;
-use super::wire;
+use super::wire::{self, Connected};
 
 /// Pause between two tries to reach Redis while it is open.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
@@ -17,7 +19,7 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>) {
         shared.breaker.opened.notified().await;
         loop {
             tokio::time::sleep(PROBE_EVERY).await;
-            match wire::connect(&shared.redis, &shared.scripts).await {
+            match connect(&shared).await {
                 Ok(connected) => {
                     shared.connected.store(Arc::new(connected));
                     reads.disconnect();
@@ -30,4 +32,16 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>) {
         shared.meters.breaker(false);
         tracing::info!("Redis is back: the breaker closes");
     }
+}
+
+/// Connects to a Redis that is of use. A name may lead to a former master for a while yet; a cluster
+/// whose masters do not all answer is of use for the others.
+async fn connect(shared: &Shared) -> Result<Connected, RedisError> {
+    let connected = wire::connect(&shared.redis, &shared.scripts).await?;
+    if !shared.redis.cluster {
+        for written in connected.wire.clone().send(vec![shared.probe_write()]).await {
+            written?;
+        }
+    }
+    Ok(connected)
 }

@@ -27,6 +27,9 @@ const KEYS_PER_CALL: usize = 64;
 /// between the guard has the time to look.
 const CONNECT_AGAIN: Duration = Duration::from_secs(5);
 
+/// How long the key lives with which a node tries whether Redis takes writes.
+const PROBE_TTL_MS: u64 = 10_000;
+
 /// What became of each command.
 pub(super) type Replies = Vec<Result<Value, RedisError>>;
 
@@ -148,10 +151,20 @@ impl Shared {
         }
     }
 
-    /// Whether the Sentinels have to be asked again after this error: the connection is closed, or what
-    /// is at its other end is no master any more.
+    /// Whether new connections are needed after this error. What is at the other end is no master any
+    /// more, and need not close them: only a cluster says by itself where its masters are. Or one was
+    /// closed that the Sentinels have to be asked for.
     pub(super) fn ends(&self, error: &RedisError) -> bool {
-        self.redis.sentinel.is_some() && (error.is_unrecoverable_error() || wire::is_demoted(error))
+        let is_closed = self.redis.sentinel.is_some() && error.is_unrecoverable_error();
+        is_closed || (!self.redis.cluster && wire::is_demoted(error))
+    }
+
+    /// A write that shows whether Redis takes any. One that answers but takes none (full, or a replica)
+    /// is as good as away: no write could begin.
+    pub(super) fn probe_write(&self) -> Cmd {
+        let mut write = cmd("SET");
+        write.arg(format!("{}probe", self.config.prefix)).arg(1).arg("PX").arg(PROBE_TTL_MS);
+        write
     }
 
     /// Refuses to read what may be another run by now. Where it is a cluster, of which not all masters
