@@ -2,8 +2,10 @@
 //! waited for already.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::cache::CacheError;
 
@@ -16,6 +18,8 @@ const FAILURES_TO_OPEN: u32 = 3;
 pub(super) struct Breaker {
     failures: AtomicU32,
     open: AtomicBool,
+    /// Until when it stays open, whatever a probe would find.
+    rests_until: Mutex<Option<Instant>>,
     pub(super) opened: Notify,
 }
 
@@ -49,6 +53,19 @@ impl Breaker {
         opens
     }
 
+    /// Opens it until then at least. Whether it was closed before.
+    pub(super) fn open_until(&self, until: Instant) -> bool {
+        let mut rests_until = self.rests_until.lock().unwrap_or_else(PoisonError::into_inner);
+        *rests_until = Some(rests_until.map_or(until, |before| before.max(until)));
+        drop(rests_until);
+        self.open()
+    }
+
+    /// Until when it stays open, where that was said.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        *self.rests_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn close(&self) {
         self.failures.store(0, Ordering::Relaxed);
         self.open.store(false, Ordering::Release);
@@ -57,7 +74,17 @@ impl Breaker {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn it_rests_until_the_latest_time_that_was_said() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        assert!(breaker.rests_until().is_none() && breaker.open_until(now + Duration::from_secs(3)));
+        assert!(!breaker.open_until(now + Duration::from_secs(1)), "it was open");
+        assert_eq!(breaker.rests_until(), Some(now + Duration::from_secs(3)));
+    }
 
     #[test]
     fn only_failures_in_a_row_open_it() {

@@ -19,6 +19,9 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>) {
         shared.breaker.opened.notified().await;
         loop {
             tokio::time::sleep(PROBE_EVERY).await;
+            if let Some(until) = shared.breaker.rests_until() {
+                tokio::time::sleep_until(until).await;
+            }
             match connect(&shared).await {
                 Ok(connected) => {
                     shared.connected.store(Arc::new(connected));

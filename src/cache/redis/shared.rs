@@ -27,6 +27,10 @@ const KEYS_PER_CALL: usize = 64;
 /// between the guard has the time to look.
 const CONNECT_AGAIN: Duration = Duration::from_secs(5);
 
+/// How long after a demotion every node has seen it: each writes to Redis every second. As long as nodes
+/// wait for each other in all else (`engine::guard::SEEN`).
+const DEMOTION_SEEN: Duration = Duration::from_secs(3);
+
 /// How long the key lives with which a node tries whether Redis takes writes.
 const PROBE_TTL_MS: u64 = 10_000;
 
@@ -124,6 +128,7 @@ impl Shared {
             Ok(results) => {
                 let mut errors = results.iter().filter_map(|result| result.as_ref().err());
                 match errors.find(|error| wire::is_outage(error) || self.ends(error)) {
+                    Some(error) if self.ends(error) && self.redis.sentinel.is_none() => self.leave_demoted(&error.to_string()),
                     Some(error) if self.ends(error) => self.open(&error.to_string()),
                     // A closed connection, say one that nobody used, does not tell that Redis is away.
                     // The next attempt to connect does.
@@ -180,7 +185,17 @@ impl Shared {
 
     /// Opens the breaker, whose probe makes new connections.
     pub(super) fn open(&self, reason: &str) {
-        if self.breaker.open() {
+        self.note_opened(self.breaker.open(), reason);
+    }
+
+    /// What is at the other end is no master any more. Other nodes may read it until they have seen that,
+    /// too: no write of this node goes to the new master before.
+    fn leave_demoted(&self, reason: &str) {
+        self.note_opened(self.breaker.open_until(Instant::now() + DEMOTION_SEEN), reason);
+    }
+
+    fn note_opened(&self, opened: bool, reason: &str) {
+        if opened {
             self.meters.breaker(true);
             tracing::warn!(reason, "Redis is away: the breaker opens");
         }

@@ -39,7 +39,7 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>, hub: Arc<Hub>) {
                 let Err(error) = tokio::select! {
                     error = hear(&shared, &reads, &hub, stream) => error,
                     error = subscribe(&shared, &reads, &hub, sink) => error,
-                    _ = changes.changed(), if shared.redis.sentinel.is_some() => Err(CacheError::Away("another run of Redis is the master".to_owned())),
+                    _ = changes.changed(), if !shared.redis.cluster => Err(CacheError::Away("another run of Redis is the master".to_owned())),
                 };
                 tracing::warn!(%error, "the subscription was lost; connecting again");
                 hub.unsettle();
