@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use headmark::db::Statement;
 use serde_json::json;
 
 use crate::support::{Client, Process, Proxy, Tier, World, eventually_within};
@@ -47,4 +48,16 @@ async fn kill_a_node_alone_starts_while_the_database_keeps_its_lost_connection()
     node.kill().await;
     let next = world.process(&[], &[]).await;
     assert_eq!(next.client.post(INCREMENT, &json!({})).await.ok()["head"], 2);
+}
+
+/// Postgres looks after the session with the lock by itself: by default that would take it two hours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_asks_soon_whether_the_holder_of_the_lock_is_there() {
+    static SETTING: Statement = Statement::one("select current_setting('tcp_keepalives_idle')", &[]);
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    let mut watched = node.app.state().db.connect_watched().await.unwrap();
+    let idle: Vec<(String,)> = watched.fetch(&SETTING, &[]).await.unwrap();
+    assert_eq!(idle, [("4".to_owned(),)]);
+    node.stop().await;
 }

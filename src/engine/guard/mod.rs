@@ -246,10 +246,11 @@ impl Guard {
     async fn begin_alone(&self) -> DbResult<()> {
         let mut guard = self.lock_conn.lock().await;
         let conn = guard.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        let asked_ms = self.now_ms();
         let before = answer_in_time(store::view(conn, self.node)).await?;
         if before.run_id == store::CLAIMED && before.epoch == self.cache.epoch() {
             // Still ours: nobody was here in between.
-            self.viewed_ms.store(self.now_ms(), Ordering::Release);
+            self.viewed_ms.store(asked_ms, Ordering::Release);
             return Ok(());
         }
         if before.epoch != self.cache.epoch() {

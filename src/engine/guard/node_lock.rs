@@ -99,6 +99,7 @@ impl Guard {
                 });
             }
             Err(error) => {
+                self.refused.end();
                 tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");
                 return;
             }

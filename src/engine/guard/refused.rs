@@ -51,7 +51,7 @@ impl Refused {
 
     /// Whether a node that starts must give up: those that have the lock do something.
     pub(super) fn keeps_out(&self, refusal: Refusal, now: Instant) -> bool {
-        self.first(refusal, now).is_some_and(|(since, first)| refusal.seen_ms != first.seen_ms || now - since >= FOR_NOBODY)
+        self.first(refusal, now).is_some_and(|(since, first)| refusal.seen_ms > first.seen_ms || now - since >= FOR_NOBODY)
     }
 }
 
@@ -76,6 +76,7 @@ mod tests {
         let (refused, now) = (Refused::default(), Instant::now());
         let seen = |seen_ms| Refusal { is_claimed: true, seen_ms };
         assert!(!refused.keeps_out(seen(7), now) && !refused.keeps_out(seen(7), now));
+        assert!(!refused.keeps_out(seen(0), now), "it went between the two questions");
         assert!(refused.keeps_out(seen(8), now));
         assert!(refused.keeps_out(seen(7), now + FOR_NOBODY));
     }
