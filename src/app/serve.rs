@@ -42,9 +42,6 @@ pub use threads::Threads;
 /// files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long connections of the last moment have for their first bytes to be read.
-const FIRST_READ: Duration = Duration::from_millis(50);
-
 /// How a server is told to stop.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
@@ -94,8 +91,6 @@ pub async fn serve(
         begin(accepted);
     }
     drop(listener);
-    // What they have sent is read first.
-    tokio::time::sleep(FIRST_READ).await;
     ending.drain();
     let left = drain_until.saturating_duration_since(Instant::now());
     if tokio::time::timeout(left, connections.wait()).await.is_err() {

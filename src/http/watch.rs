@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Watch {
     opened: Instant,
-    /// Whether anything was read.
+    /// Whether it is known which HTTP it speaks.
     begun: AtomicBool,
-    /// Whether it is to end if nothing was read yet.
+    /// Whether it is to end where nothing was read yet.
     ends_unbegun: AtomicBool,
     /// Whether it began with HTTP/2's preface.
     http2: AtomicBool,

@@ -20,6 +20,8 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// client has not read yet.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 64 * 1024;
+/// How long the first bytes of a connection that is to end may take to be seen.
+const FIRST_READ: Duration = Duration::from_millis(50);
 
 /// A connection whose first bytes must come in time, whose writes are watched, and which is closed
 /// without a reset.
@@ -38,6 +40,8 @@ struct FirstBytes {
     timer: Pin<Box<Sleep>>,
     seen: usize,
     is_preface: bool,
+    /// How long a connection that is to end may yet show that it has something.
+    grace: Option<Pin<Box<Sleep>>>,
 }
 
 struct Lingering {
@@ -47,7 +51,7 @@ struct Lingering {
 
 impl Socket {
     pub(super) fn new(stream: TcpStream, timeout: Duration, watch: Arc<Watch>) -> Self {
-        let waiting = FirstBytes { timer: Box::pin(tokio::time::sleep(timeout)), seen: 0, is_preface: true };
+        let waiting = FirstBytes { timer: Box::pin(tokio::time::sleep(timeout)), seen: 0, is_preface: true, grace: None };
         Self { stream, watch, waiting: Some(waiting), lingering: None }
     }
 }
@@ -69,18 +73,22 @@ impl AsyncRead for Socket {
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         let Some(waiting) = &mut this.waiting else { return read };
         if read.is_pending() {
-            // As if the client had closed: then hyper closes too, and in order.
+            // As if the client had closed: then hyper closes too, and in order. What the system has taken
+            // already shows a moment after the first look.
             if waiting.seen == 0 && this.watch.ends_unbegun() {
-                return Poll::Ready(Ok(()));
+                let grace = waiting.grace.get_or_insert_with(|| Box::pin(tokio::time::sleep(FIRST_READ)));
+                return grace.as_mut().poll(cx).map(Ok);
             }
             return waiting.timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()));
         }
-        this.watch.begins();
         if waiting.take(buf.filled().get(before..).unwrap_or_default()) {
             if waiting.is_preface {
                 this.watch.begins_http2();
             }
+            this.watch.begins();
             this.waiting = None;
+        } else if !waiting.is_preface {
+            this.watch.begins();
         }
         read
     }
