@@ -56,6 +56,10 @@ impl lanes::Command for ReadChats {
         u32::try_from(self.groups.len() + self.directs.len()).unwrap_or(u32::MAX).max(1)
     }
 
+    fn by_user(&self) -> Option<UserId> {
+        Some(self.user)
+    }
+
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         for (group, read) in self.groups() {
             match read.apply(rows, now) {

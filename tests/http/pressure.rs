@@ -8,13 +8,13 @@ use h2::RecvStream;
 use h2::client::{Connection, ResponseFuture};
 use headmark::base::clock::Clock;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::both_tiers;
 use crate::support::wire::Wire;
-use crate::support::{Client, JWT_SECRET, Process, eventually, eventually_within};
+use crate::support::{CREDENTIALS, Client, JWT_SECRET, Process, eventually, eventually_within};
 
 const SUMMARY: &str = "/v1/users/42/badges";
 
@@ -183,6 +183,36 @@ both_tiers! {
             assert_eq!(poll.await.unwrap().status, 200);
         }
         eventually("its places are back", async || web.get(SUMMARY).await.status == 200).await;
+        node.stop().await;
+    }
+
+    async fn heavy_writes_of_one_user_keep_nobody_out(world: World) {
+        let node = world.node_with(&[&CREDENTIALS[..], &["--lane-queue", "4000", "--lanes", "1"]].concat()).await;
+        // None of these chats is there, which shows only once it is its turn.
+        let chats: Value = (1..=1000).map(|id| (id.to_string(), json!(0))).collect::<serde_json::Map<_, _>>().into();
+        let body = json!({"up_to": {"groups": chats, "directs": chats}});
+        let (heavy, light) = (node.user(1), node.user(2));
+        let ends = tokio::time::Instant::now() + Duration::from_secs(3);
+        let loops = (0..20).map(|_| {
+            let (heavy, body) = (heavy.clone(), body.clone());
+            tokio::spawn(async move {
+                let mut refused = 0;
+                while tokio::time::Instant::now() < ends {
+                    refused += usize::from(heavy.post("/v1/users/me/chats/read", &body).await.status == 503);
+                }
+                refused
+            })
+        });
+        let loops: Vec<_> = loops.collect();
+        let mut written = 0;
+        while tokio::time::Instant::now() < ends {
+            light.post("/v1/users/me/badges/mention/reset", &json!({})).await.ok();
+            written += 1;
+        }
+        assert!(written > 10, "{written}");
+        for ended in loops {
+            assert_eq!(ended.await.unwrap(), 0, "they wait for each other");
+        }
         node.stop().await;
     }
 

@@ -30,6 +30,7 @@ mod lane;
 mod local_locks;
 mod log;
 mod needs;
+mod own_turns;
 mod pace;
 mod place;
 mod queue;
@@ -159,6 +160,12 @@ pub trait Command: fmt::Debug + Send + Sync {
     /// How many changes it stands for, for the bounds of queue and batch.
     fn weight(&self) -> u32 {
         1
+    }
+
+    /// The user who sends it for itself, where it may be heavy. It then waits outside of the queue while
+    /// another heavy one of that user is in it.
+    fn by_user(&self) -> Option<UserId> {
+        None
     }
 
     /// The rule: pure, over the loaded rows. It may run several times (retries), so it keeps

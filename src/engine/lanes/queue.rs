@@ -18,6 +18,7 @@ use super::finish::Finisher;
 use super::known_users::KnownUsers;
 use super::lane::Lane;
 use super::local_locks::LocalLocks;
+use super::own_turns::{HEAVY, OwnTurns};
 use super::pace::Pace;
 use super::ticket::{Reply, Ticket};
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
@@ -80,6 +81,7 @@ impl Queued {
 #[derive(Debug, Clone)]
 pub struct Lanes {
     lanes: Arc<Vec<Entrance>>,
+    own_turns: Arc<OwnTurns>,
     owners: Owners,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -122,6 +124,7 @@ impl Lanes {
         let timeout = Duration::from_millis(config.write_timeout_ms);
         Self {
             lanes: Arc::new(lanes),
+            own_turns: Arc::default(),
             owners: engines.owners.clone(),
             closing,
             tasks,
@@ -156,7 +159,11 @@ impl Lanes {
         }
         let weight = job.command.weight().clamp(1, self.max_weight);
         let give_up = Instant::now() + self.timeout;
-        let turn = if weight > self.max_small { Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?) } else { None };
+        let turn = match job.command.by_user() {
+            _ if weight > self.max_small => Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?),
+            Some(user) if weight > HEAVY => Some(self.own_turns.take(user, give_up).await.ok_or_else(busy)?),
+            _ => None,
+        };
         let room = Arc::clone(&entrance.room).try_acquire_many_owned(weight).map_err(|_| overloaded())?;
         let (reply, answer) = oneshot::channel();
         let now = Instant::now();
@@ -205,6 +212,10 @@ async fn large_turn(entrance: &Entrance, give_up: Instant) -> Option<OwnedSemaph
     }
     let _waiting = entrance.large_waiting.try_acquire().ok()?;
     tokio::time::timeout_at(give_up, Arc::clone(&entrance.large).acquire_owned()).await.ok()?.ok()
+}
+
+fn busy() -> Error {
+    Problem::new(Code::RateLimited, "Other large writes of this user are under way. Try again when one completes.").into()
 }
 
 fn overloaded() -> Error {

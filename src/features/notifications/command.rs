@@ -162,6 +162,13 @@ impl lanes::Command for NotificationCommand {
         }
     }
 
+    fn by_user(&self) -> Option<UserId> {
+        match self {
+            Self::MarkMany { user, .. } => Some(*user),
+            _ => None,
+        }
+    }
+
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
             Self::Send(new) => Ok(Answer::created(new.send(rows, now)?)),

@@ -208,6 +208,10 @@ impl lanes::Command for PatchSettings {
         u32::try_from(self.groups.len()).unwrap_or(u32::MAX).saturating_add(1)
     }
 
+    fn by_user(&self) -> Option<UserId> {
+        Some(self.user)
+    }
+
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         let row = rows.user(self.user);
         let (before, mut after) = (row.settings.clone(), row.settings);
