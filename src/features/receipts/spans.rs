@@ -31,6 +31,15 @@ impl Span {
     fn has_read(&self, seq: i64) -> bool {
         self.reading.has_read(seq) && !self.hidden.hides(seq)
     }
+
+    /// How many messages others see that the member has read.
+    fn shown_reads(&self) -> i64 {
+        let (first, last) = (self.from_seq + 1, self.to_seq.unwrap_or(i64::MAX));
+        let read_up_to = last.min(self.reading.read_seq());
+        let hidden: i64 = self.hidden.within(first, read_up_to).map(|(from, to)| to - from + 1).sum();
+        let single = self.reading.extra_within(first, last).filter(|seq| !self.hidden.hides(*seq)).count();
+        (read_up_to - self.from_seq).max(0) - hidden + i64::try_from(single).unwrap_or(i64::MAX)
+    }
 }
 
 /// All memberships of a group there ever were, as of one moment.
@@ -38,9 +47,12 @@ impl Span {
 pub struct Spans {
     /// In the order of ordinals, and of each the oldest first.
     spans: Vec<Span>,
-    /// Goes up with each change of what is read or hidden, and with who comes and goes.
+    /// See [`Self::progress`].
     progress: i64,
 }
+
+/// What hiding adds to the progress: more than what it can take from the reads that are shown.
+const HIDING: i64 = 1 << 24;
 
 /// How many recipients a message has, and how many of them have read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,15 +106,14 @@ impl Spans {
     /// Of these memberships, in the order of ordinals.
     #[must_use]
     pub fn new(spans: Vec<Span>) -> Self {
-        let read = |span: &Span| {
-            let left = i64::from(span.to_seq.is_some());
-            span.reading.read_seq() + span.reading.extra_len() + span.from_seq + 1 + left + span.hidden.changes()
-        };
-        let progress = spans.iter().map(read).fold(0, i64::saturating_add);
+        let part = |span: &Span| 1 + i64::from(span.to_seq.is_some()) + span.shown_reads() + span.hidden.changes().saturating_mul(HIDING);
+        let progress = spans.iter().map(part).fold(0, i64::saturating_add);
         Self { spans, progress }
     }
 
-    /// Goes up with each change of what is read or hidden, and with who comes and goes.
+    /// Goes up with each change of what is shown: with what members are seen to have read, with who
+    /// begins or ends to hide that, and with who comes and goes. Never with what somebody reads and
+    /// hides: tags show this number.
     #[must_use]
     pub fn progress(&self) -> i64 {
         self.progress

@@ -136,6 +136,33 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_tag_tells_nothing_of_what_is_read_and_hidden(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1, 2, 3]).await;
+        for n in 1..=5 { send(client, 9, 1, &format!("m{n}")).await.ok(); }
+        read(client, 2, 9, Some(1)).await.ok();
+        share(client, 2, false).await.ok();
+        let paths = ["/v1/groups/9/messages/4/receipts", "/v1/groups/9/receipts?from=1&to=5"];
+        let mut tags = Vec::new();
+        for path in paths { tags.push(client.get(path).await.header("etag").to_owned()); }
+        read(client, 2, 9, Some(3)).await.ok();
+        read_one(client, 2, 9, 5).await.ok();
+        // What is kept lives for a second.
+        tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+        for (path, tag) in paths.iter().zip(&tags) {
+            assert_eq!(client.get_if_changed(path, tag).await.status, 304, "{path}");
+        }
+        // Another member's read shows.
+        read(client, 3, 9, None).await.ok();
+        for (path, tag) in paths.iter().zip(&tags) {
+            let reply = client.get_if_changed(path, tag).await;
+            assert_eq!(reply.status, 200, "{path}");
+        }
+        assert_eq!(read_counts(client, 9, 5).await, [2, 1, 1, 1, 1]);
+        node.stop().await;
+    }
+
     async fn a_switch_shows_on_every_node_and_to_polls(world: World) {
         let nodes = world.nodes().await;
         let (client, other) = (nodes[0].client.clone(), nodes.last().unwrap().client.clone());
