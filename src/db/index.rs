@@ -1,9 +1,9 @@
 //! An index that is made beside writes. Postgres makes none on a partitioned table: there is one
 //! made on each partition, and then the table's own, to which they are attached.
 
-use std::fmt::Write as _;
+use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 
 use super::DbResult;
 
@@ -33,19 +33,24 @@ pub(super) struct ConcurrentIndex {
 impl ConcurrentIndex {
     /// Makes it on each of these partitions, and on the table. Done again, it goes on where it was
     /// stopped.
-    pub(super) async fn make(&self, conn: &mut PgConnection, partitions: &[String]) -> DbResult<()> {
+    ///
+    /// # Errors
+    /// Where a lock of the table, or of an index, does not come within `wait`; and others of the driver.
+    pub(super) async fn make(&self, conn: &mut PgConnection, partitions: &[String], wait: Duration) -> DbResult<()> {
         let Self { kind, name, table, rest } = self;
-        let mut attach = format!("create {kind} if not exists {name} on only {table} {rest}");
+        // Each holds up writers, as long as it waits: so not for long, and one after the other.
+        let mut attach = vec![format!("create {kind} if not exists {name} on only {table} {rest}")];
         for partition in partitions {
             let part = format!("{partition}_{name}");
             drop_unfinished(conn, &part).await?;
             conn.execute(AssertSqlSafe(format!("create {kind} concurrently if not exists {part} on {partition} {rest}"))).await?;
-            // Writing to a String cannot fail.
-            let _ = write!(attach, "; alter index {name} attach partition {part}");
+            attach.push(format!("alter index {name} attach partition {part}"));
         }
-        let mut transaction = conn.begin().await?;
-        transaction.execute(AssertSqlSafe(attach)).await?;
-        transaction.commit().await
+        conn.execute(AssertSqlSafe(format!("set lock_timeout = {}", wait.as_millis()))).await?;
+        for step in attach {
+            conn.execute(AssertSqlSafe(step)).await?;
+        }
+        Ok(())
     }
 }
 

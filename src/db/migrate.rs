@@ -103,15 +103,39 @@ async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Res
     // no news.
     conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
     wait_for_turn(conn).await?;
-    let give_up = Instant::now() + MAX_LOCKED;
+    let mut tried = Tried::default();
     loop {
         match apply(conn, migrations).await {
-            Err(error) if is_in_the_way(&error) && Instant::now() < give_up => {
+            Err(error) if is_in_the_way(&error) && tried.again(version_of(&error), Instant::now()) => {
                 tracing::warn!(%error, "a migration waits for a lock that another transaction holds; trying again");
                 tokio::time::sleep(LOCK_PAUSE).await;
             }
             outcome => return outcome,
         }
+    }
+}
+
+/// Since when which migration is tried. Those before it may have taken their time.
+#[derive(Debug, Default)]
+struct Tried(Option<(Option<i64>, Instant)>);
+
+impl Tried {
+    /// Whether it is to be tried again.
+    fn again(&mut self, version: Option<i64>, now: Instant) -> bool {
+        let since = match self.0 {
+            Some((before, since)) if before == version => since,
+            _ => now,
+        };
+        self.0 = Some((version, since));
+        now - since < MAX_LOCKED
+    }
+}
+
+/// Which migration failed; None: an index of a partitioned table.
+fn version_of(error: &MigrateError) -> Option<i64> {
+    match error {
+        MigrateError::ExecuteMigration(_, version) => Some(*version),
+        _ => None,
     }
 }
 
@@ -124,7 +148,7 @@ pub(super) async fn wait_for_turn(conn: &mut PgConnection) -> DbResult<()> {
             return Ok(());
         }
         if !std::mem::replace(&mut told, true) {
-            tracing::info!("another node migrates the database; waiting for it");
+            tracing::warn!("another node migrates the database; waiting for it");
         }
         tokio::time::sleep(TURN_PAUSE).await;
     }
@@ -154,7 +178,7 @@ async fn make_on_partitions(conn: &mut PgConnection, made: &ConcurrentIndex) -> 
         index::drop_unfinished(conn, &made.name).await?;
         return Ok(false);
     }
-    made.make(conn, &partitions).await?;
+    made.make(conn, &partitions, LOCK_TIMEOUT).await?;
     Ok(true)
 }
 

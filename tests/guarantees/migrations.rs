@@ -84,6 +84,28 @@ async fn an_index_is_made_beside_writes_once_and_again_after_a_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_of_a_table_in_partitions_gives_way_to_others() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    increment(&node).await;
+    // A transaction that writes: the index is made on each partition, and cannot have the table.
+    let (mut hand, mut watcher) = (Hand::on(&world).await, Hand::on(&world).await);
+    hand.run("begin; lock table only users in row exclusive mode").await;
+    let db = node.app.state().db.clone();
+    let later = migrator(9004, "-- no-transaction\ncreate index concurrently if not exists later_revision on users (revision)", true);
+    let migrating = tokio::spawn(async move { db.migrate_with(later).await });
+    for _ in 0..2 {
+        eventually("the index waits", async || watcher.waiting().await > 0).await;
+        tokio::time::timeout(Duration::from_secs(5), increment(&node)).await.expect("held up behind the index");
+    }
+    assert!(!migrating.is_finished());
+    hand.release().await;
+    migrating.await.unwrap().unwrap();
+    assert!(is_true(&mut world.postgres().await, "select indisvalid from pg_index where indexrelid = to_regclass('later_revision')").await);
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_is_made_beside_writes_on_each_partition() {
     let world = World::new(Tier::Server).await;
     let node = world.node().await;
