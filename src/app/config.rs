@@ -275,11 +275,13 @@ impl Config {
                 "HEADMARK_WAITING_POLLS must be below HEADMARK_MAX_IN_FLIGHT, or waiting polls could keep everything else out.".to_owned()
             );
         }
-        if self.auth.is_open() && !self.http.listen.ip().is_loopback() {
+        let addresses = [Some(self.http.listen), self.http.admin_listen];
+        if self.auth.is_open()
+            && let Some(open) = addresses.into_iter().flatten().find(|address| !address.ip().is_loopback())
+        {
             return Err(format!(
-                "refusing to listen on {} without credentials: anyone could read and write. Set HEADMARK_SERVICE_KEYS \
-                 (and HEADMARK_JWT_SECRET, HEADMARK_JWT_PUBLIC_KEY or HEADMARK_JWKS for end users), or listen on 127.0.0.1.",
-                self.http.listen
+                "refusing to listen on {open} without credentials: anyone could read and write. Set HEADMARK_SERVICE_KEYS \
+                 (and HEADMARK_JWT_SECRET, HEADMARK_JWT_PUBLIC_KEY or HEADMARK_JWKS for end users), or listen on 127.0.0.1."
             ));
         }
         if self.auth.is_open() && self.http.cors_origins == Origins::Any {

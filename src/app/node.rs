@@ -13,9 +13,10 @@ use tokio_util::task::TaskTracker;
 use crate::app::application::Application;
 use crate::app::config::Config;
 use crate::app::engines::Engines;
+use crate::app::router::{self, Applications};
 use crate::app::state::AppState;
 use crate::app::stores::Stores;
-use crate::app::{ENTRY_READER, ROW_SETS, router, sweeps, telemetry};
+use crate::app::{ENTRY_READER, ROW_SETS, sweeps, telemetry};
 use crate::base::clock::Clock;
 use crate::db::{PageReads, Replica};
 use crate::engine::entries::Entries;
@@ -55,7 +56,7 @@ const MAX_STOP_STEP: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct App {
     state: AppState,
-    application: Application,
+    applications: Applications,
     tasks: TaskTracker,
     stop: CancellationToken,
     traces: Option<Traces>,
@@ -146,8 +147,8 @@ impl App {
         let state = AppState::new(engines, config);
         let edge = EdgeConfig { tracer: traces.as_ref().map(Traces::tracer), ..config.http.edge(state.auth.is_open()) };
         let limiter = edge.limiter.clone();
-        let application = router::build(&state, edge);
-        let this = Self { state, application, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
+        let applications = router::build(&state, edge, config.http.admin_listen.is_some());
+        let this = Self { state, applications, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
         this.spawn_tasks(limiter);
         if let Some(replica) = replica {
             this.tasks.spawn(replica.run(this.stop.clone()));
@@ -160,13 +161,19 @@ impl App {
     }
 
     pub fn router(&self) -> Router {
-        self.application.router().clone()
+        self.applications.main.router().clone()
     }
 
     /// The same with the shorter way of polls, to be served.
     #[must_use]
     pub fn application(&self) -> Application {
-        self.application.clone()
+        self.applications.main.clone()
+    }
+
+    /// That of operators, where they have a listener of their own.
+    #[must_use]
+    pub fn admin_application(&self) -> Option<Application> {
+        self.applications.admin.clone()
     }
 
     #[must_use]

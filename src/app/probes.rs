@@ -21,7 +21,12 @@ const MAX_ANSWER: Duration = Duration::from_secs(1);
 
 /// The routes of the server itself. None needs credentials, none tells more than states and counts.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz)).routes(routes!(get_readyz)).routes(routes!(get_metrics))
+    OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz))
+}
+
+/// Those that are for operators.
+pub fn admin_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(get_readyz)).routes(routes!(get_metrics))
 }
 
 /// Liveness.

@@ -17,6 +17,7 @@ use crate::features::{
     badges, broadcasts, dots, events, feed, groups, inbox, notifications, operations, receipts, relations, users, views,
 };
 use crate::http::body::IdempotencyKey;
+use crate::http::cors::Origins;
 use crate::http::edge::{EdgeConfig, EdgeLayer, method_not_allowed, unknown_route};
 use crate::http::path::UserOrMe;
 use crate::http::problem::ProblemOut;
@@ -80,8 +81,16 @@ impl Routes<'_> {
     }
 }
 
+/// Which routes a listener serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Serves {
+    All,
+    /// All but those that operators have a listener of their own for.
+    Public,
+}
+
 /// Every feature's routes, and the document that they make.
-fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
+fn routes(node: Option<&AppState>, serves: Serves) -> (Router, utoipa::openapi::OpenApi) {
     let routes = Routes { node, all: OpenApiRouter::with_openapi(Document::openapi()) }
         .and(badges::http::routes(), |node| &node.contexts.badges)
         .and(summary::http::routes(), |node| &node.contexts.summary)
@@ -113,6 +122,7 @@ fn routes(node: Option<&AppState>) -> (Router, utoipa::openapi::OpenApi) {
         .and(user_export::http::routes(), |node| &node.contexts.user_export)
         .and(views::http::routes(), |node| &node.contexts.views)
         .and(probes::routes(), |node| node);
+    let routes = if serves == Serves::All { routes.and(probes::admin_routes(), |node| node) } else { routes };
     let (router, mut document) = routes.all.split_for_parts();
     problems::add(&mut document);
     loosen(&mut document);
@@ -140,24 +150,46 @@ fn loosen(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// The application: routes, documents, fallbacks, and the edge around them.
-pub fn build(node: &AppState, edge: EdgeConfig) -> Application {
-    let (router, document) = routes(Some(node));
+/// What a node serves.
+#[derive(Debug, Clone)]
+pub struct Applications {
+    /// On the address that everybody knows.
+    pub main: Application,
+    /// On the one for operators, where there is one.
+    pub admin: Option<Application>,
+}
+
+/// The applications: routes, documents, fallbacks, and one edge around them. With `admin` operators have a
+/// listener of their own.
+pub fn build(node: &AppState, edge: EdgeConfig, admin: bool) -> Applications {
+    let (origins, compression) = (edge.origins.clone(), edge.compression);
+    let edge = EdgeLayer::new(edge);
+    let application = |serves| application(node, &edge, &origins, compression, serves);
+    match admin {
+        true => Applications { main: application(Serves::Public), admin: Some(application(Serves::All)) },
+        false => Applications { main: application(Serves::All), admin: None },
+    }
+}
+
+fn application(node: &AppState, edge: &EdgeLayer, origins: &Origins, compression: bool, serves: Serves) -> Application {
+    let (router, _) = routes(Some(node), serves);
+    let (_, document) = routes(None, Serves::All);
     let openapi = document.to_json().unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document has no JSON form");
         String::new()
     });
-    let documents = docs::routes(openapi, edge.compression).merge(console::routes(edge.compression));
-    let router = router.merge(documents).fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
-    let origins = edge.origins.clone();
-    let edge = EdgeLayer::new(edge);
+    let mut router = router.merge(docs::routes(openapi, compression));
+    if serves == Serves::All {
+        router = router.merge(console::routes(compression));
+    }
+    let router = router.fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
     let poll = edge.for_route(summary::http::POLL).layer(summary::http::poll(node.contexts.summary.clone()));
     // Each layer boxes a future for every request: none is put on for nothing.
     if origins.is_none() {
-        return Application::new(router.layer(edge), Shortcut::new(poll));
+        return Application::new(router.layer(edge.clone()), Shortcut::new(poll));
     }
     let poll = Shortcut::new(origins.answers().layer(poll));
-    Application::new(router.layer(origins.preflights()).layer(edge).layer(origins.answers()), poll)
+    Application::new(router.layer(origins.preflights()).layer(edge.clone()).layer(origins.answers()), poll)
 }
 
 /// The OpenAPI document as it is served and kept in `openapi/openapi.json`.
@@ -165,6 +197,6 @@ pub fn build(node: &AppState, edge: EdgeConfig) -> Application {
 /// # Errors
 /// When it has no JSON form, which is a bug.
 pub fn openapi_json() -> Result<String, String> {
-    let (_, document) = routes(None);
+    let (_, document) = routes(None, Serves::All);
     document.to_pretty_json().map_err(|error| error.to_string())
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use reqwest::Method;
+use headmark::base::clock::Clock;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::both_tiers;
@@ -132,6 +133,29 @@ both_tiers! {
         let metric = async |name: &str| Client::new(&node.base).metric(name).await;
         eventually("it is not ready", async || metric("headmark_ready").await == 0.0).await;
         assert_eq!((metric("headmark_part_up{part=\"node\"}").await, metric("headmark_part_up{part=\"database\"}").await), (0.0, 1.0));
+    }
+
+    async fn what_is_for_operators_has_a_listener_of_its_own(world: World) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let admin = format!("127.0.0.1:{port}");
+        let mut node = world.process(&["--admin-listen", &admin], &[]).await;
+        let operator = Client::new(&format!("http://{admin}"));
+        for path in ["/metrics", "/readyz", "/console/", "/console/console.js"] {
+            // What the document says is said of the other listener.
+            assert_eq!(reqwest::get(format!("{}{path}", node.base)).await.unwrap().status(), 404, "{path}");
+            assert_eq!(operator.get(path).await.status, 200, "{path}");
+        }
+        for path in ["/livez", "/healthz", "/openapi.json", "/docs/", "/v1/users/1/badges"] {
+            assert_eq!((node.client.get(path).await.status, operator.get(path).await.status), (StatusCode::OK, StatusCode::OK), "{path}");
+        }
+        // The console writes, too.
+        operator.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
+        assert_eq!(node.client.summary(1).await["total"], 1);
+        assert!(operator.metric("headmark_http_requests_total{method=\"GET\",route=\"/livez\",status=\"200\"}").await >= 2.0, "of both");
+        node.terminate();
+        assert!(node.ended().await.success());
+        let why = world.try_node(&["--admin-listen", "0.0.0.0:0"], Clock::System).await.unwrap_err();
+        assert!(why.contains("refusing to listen on 0.0.0.0:0 without credentials"), "{why}");
     }
 
     async fn held_polls_are_timed_apart(world: World) {

@@ -1,8 +1,9 @@
 //! `headmark export`.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -62,7 +63,7 @@ pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
         };
         let written = match &args.output {
             Some(path) => {
-                let mut file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                let mut file = private_file(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
                 let written = export::run(source, args.user, &mut file).await;
                 if written.is_ok() {
                     file.sync_all().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -79,4 +80,9 @@ pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
             Err(ExportError::Read(error)) => Err(super::shared::failed("export", &error)),
         }
     })
+}
+
+/// A file that others cannot read, unless it is there: secret follows are in it.
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -13,20 +13,25 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 /// Whom to ask.
 #[derive(Debug, Args)]
 pub(super) struct HealthcheckArgs {
-    /// The server to ask. Default: the one on this machine that listens on HEADMARK_LISTEN.
+    /// The server to ask. Default: the one on this machine that listens on HEADMARK_ADMIN_LISTEN, or else
+    /// on HEADMARK_LISTEN.
     #[arg(long)]
     url: Option<reqwest::Url>,
 
     /// The address that the server listens on.
     #[arg(long, env = "HEADMARK_LISTEN", default_value = "127.0.0.1:8080", help_heading = "HTTP")]
     listen: SocketAddr,
+
+    /// The address that the server listens on for operators, if it has one.
+    #[arg(long, env = "HEADMARK_ADMIN_LISTEN", help_heading = "HTTP")]
+    admin_listen: Option<SocketAddr>,
 }
 
 pub(super) fn run(args: &HealthcheckArgs) -> Result<(), String> {
     block_on(async {
         let url = match &args.url {
             Some(url) => url.join("/readyz").map_err(|error| error.to_string())?.to_string(),
-            None => format!("http://{}/readyz", reachable(args.listen)),
+            None => format!("http://{}/readyz", reachable(args.admin_listen.unwrap_or(args.listen))),
         };
         let client = reqwest::Client::builder().timeout(MAX_WAIT).no_proxy().build().map_err(|error| error.to_string())?;
         let answer = client.get(url).send().await.map_err(|error| format!("no answer: {error}"))?;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::OptionFuture;
 use tokio::net::TcpListener;
 
 use super::shared::{block_on, say};
@@ -23,15 +24,17 @@ pub(super) fn run(config: &Config) -> Result<(), String> {
 async fn node(config: &Config) -> Result<(), String> {
     files::allow(config.http.max_connections);
     // Bound first: a port that is taken is told before anything is opened.
-    let listener =
-        TcpListener::bind(config.http.listen).await.map_err(|error| format!("cannot listen on {}: {error}", config.http.listen))?;
-    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let (listener, address) = listen(config.http.listen).await?;
+    let admin = match config.http.admin_listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
     // They end after the stores.
     let threads = Arc::new(Threads::start().map_err(|error| format!("cannot start the threads for connections: {error}"))?);
     let app = App::start(config, Clock::System).await?;
     let stop = Stop::default();
     let told_to_stop = serve::shutdown_signal();
-    welcome(config, address, app.state().auth.is_open());
+    welcome(config, address, admin.as_ref().map_or(address, |(_, address)| *address), app.state().auth.is_open());
     let notifier = Notifier::from_env();
     let healthy = {
         let (state, threads) = (app.state().clone(), Arc::clone(&threads));
@@ -41,7 +44,10 @@ async fn node(config: &Config) -> Result<(), String> {
         }
     };
     let mut displaced = false;
-    let serving = serve::serve(listener, app.application(), config.http.clone(), stop.clone(), Arc::clone(&threads));
+    let serve = |listener, application| serve::serve(listener, application, config.http.clone(), stop.clone(), Arc::clone(&threads));
+    let main = serve(listener, app.application());
+    let admin = admin.zip(app.admin_application()).map(|((listener, _), application)| serve(listener, application));
+    let serving = async { tokio::try_join!(main, async { OptionFuture::from(admin).await.unwrap_or(Ok(())) }).map(|_| ()) };
     tokio::pin!(serving);
     notifier.ready(address);
     let watchdog = tokio::spawn(notifier.clone().feed_watchdog(healthy));
@@ -64,6 +70,13 @@ async fn node(config: &Config) -> Result<(), String> {
     }
 }
 
+/// Listens at this address. Returns it, too, with the port that the system chose for 0.
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+    let listener = TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    Ok((listener, address))
+}
+
 /// Drains. Told to stop once more, it closes the port at once.
 async fn finish(
     app: &App,
@@ -83,7 +96,7 @@ async fn finish(
 }
 
 /// What a newcomer needs next; three lines that work when pasted.
-fn welcome(config: &Config, address: SocketAddr, open: bool) {
+fn welcome(config: &Config, address: SocketAddr, admin: SocketAddr, open: bool) {
     let tier = match (&config.stores.database_url, &config.cache.redis_url) {
         (None, _) => format!("SQLite in {}, cache in this process", config.stores.data_dir.display()),
         (Some(_), None) => "Postgres, cache in this process: one node only".to_owned(),
@@ -97,7 +110,7 @@ fn welcome(config: &Config, address: SocketAddr, open: bool) {
     };
     // A server whose output nobody takes serves all the same.
     let _ = say(&format!(
-        "headmark {} is listening on {base}\n  stores:  {tier}\n  access:  {who}\n  console: {base}/console\n  docs:    {base}/docs\n\nTry it:\n  \
+        "headmark {} is listening on {base}\n  stores:  {tier}\n  access:  {who}\n  console: http://{admin}/console\n  docs:    {base}/docs\n\nTry it:\n  \
          curl {key}-X POST {base}/v1/users/42/badges/mention/increment\n  \
          curl {key}{base}/v1/users/42/badges\n  \
          curl {key}-X POST {base}/v1/users/42/badges/mention/reset\n",

@@ -19,6 +19,10 @@ pub struct HttpConfig {
     /// The address to listen on. Without credentials it must be a loopback address.
     #[arg(long, env = "HEADMARK_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
+    /// A second address to listen on, for operators: `/metrics`, `/readyz` and `/console` are then served
+    /// there only. All other routes are served on both, as the console needs them. Default: none.
+    #[arg(long, env = "HEADMARK_ADMIN_LISTEN")]
+    pub admin_listen: Option<SocketAddr>,
     /// The time limit for receiving the headers of a request, in milliseconds. It is also the idle
     /// time limit of a connection: keep it above that of your load balancer (60 s is common).
     #[arg(long, env = "HEADMARK_HEADER_TIMEOUT_MS", default_value_t = 65_000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -95,6 +99,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            admin_listen: None,
             header_timeout_ms: 65_000,
             body_timeout_ms: 10_000,
             body_limit_bytes: 1024 * 1024,
