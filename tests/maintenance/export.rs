@@ -57,6 +57,7 @@ both_tiers! {
         assert_eq!(export(&world, &["--output", path.to_str().unwrap()]).await.out, "");
         let written = std::fs::read_to_string(&path).unwrap();
         assert_eq!(written, all.out);
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions()) & 0o077, 0, "secret follows are in it");
         let fresh = World::new(world.tier).await;
         assert_eq!(import(&fresh, &written, &[]).await.told("followed"), 7);
         assert_eq!(export(&fresh, &[]).await.out, all.out);
