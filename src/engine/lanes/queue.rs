@@ -159,16 +159,17 @@ impl Lanes {
         }
         let weight = job.command.weight().clamp(1, self.max_weight);
         let give_up = Instant::now() + self.timeout;
-        let turn = match job.command.by_user() {
-            _ if weight > self.max_small => Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?),
+        // The user's own first: so one user's writes do not wait in the places for large ones.
+        let own_turn = match job.command.by_user() {
             Some(user) if weight > HEAVY => Some(self.own_turns.take(user, give_up).await.ok_or_else(busy)?),
             _ => None,
         };
+        let turn = if weight > self.max_small { Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?) } else { None };
         let room = Arc::clone(&entrance.room).try_acquire_many_owned(weight).map_err(|_| overloaded())?;
         let (reply, answer) = oneshot::channel();
         let now = Instant::now();
         let (put_off_until, set_aside_until) = (now + KEY_WAIT, now + give_up.saturating_duration_since(now) * 2 / 3);
-        let ticket = Ticket { job, weight, reply, _room: room, _turn: turn, put_off_until, set_aside_until, place: None };
+        let ticket = Ticket { job, weight, reply, _room: room, _turns: (own_turn, turn), put_off_until, set_aside_until, place: None };
         if entrance.queue.try_send(ticket).is_err() {
             return Err(Problem::new(Code::ShuttingDown, "This node is shutting down and accepts no more writes. Try another node.").into());
         }
@@ -215,6 +216,7 @@ async fn large_turn(entrance: &Entrance, give_up: Instant) -> Option<OwnedSemaph
 }
 
 fn busy() -> Error {
+    metrics::counter!("headmark_lane_own_turn_timeouts_total").increment(1);
     Problem::new(Code::RateLimited, "Other large writes of this user are under way. Try again when one completes.").into()
 }
 

@@ -21,8 +21,8 @@ pub(super) struct Ticket {
     pub(super) reply: oneshot::Sender<Reply>,
     /// Room in the queue, given back when the job is answered.
     pub(super) _room: OwnedSemaphorePermit,
-    /// Of a large job, or of a user's own heavy one: its turn, given back too.
-    pub(super) _turn: Option<OwnedSemaphorePermit>,
+    /// The turns of a user's own heavy job, and of a large one, given back too.
+    pub(super) _turns: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
     /// Until when it may be put off because its idempotency key is taken.
     pub(super) put_off_until: Instant,
     /// Until when it may be set aside because of a lock.
