@@ -61,6 +61,13 @@ impl Reading {
         all.filter_map(|seq| i64::try_from(seq).ok()).take_while(move |seq| *seq <= to)
     }
 
+    /// How many single messages are read from this one to that one.
+    #[must_use]
+    pub fn extra_count(&self, from: i64, to: i64) -> i64 {
+        let up_to = |seq: i64| u64::try_from(seq).map_or(0, |seq| self.extra.rank(seq));
+        i64::try_from(up_to(to).saturating_sub(up_to(from - 1))).unwrap_or(i64::MAX)
+    }
+
     /// Up to which message all is read.
     #[must_use]
     pub fn read_seq(&self) -> i64 {

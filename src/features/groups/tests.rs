@@ -362,12 +362,19 @@ fn compare_receipts(model: &Model, spans: &Spans) {
     }
 }
 
+/// Of each message who is seen to have read it, and who is not; its sender among them.
+fn shown_reads(rows: &Rows) -> Vec<[Vec<i64>; 2]> {
+    let (spans, head) = (spans(rows), rows.head(&StreamKey::group(the_group())).head);
+    let of = |seq: i64, read: bool| spans.recipients(seq, user(i64::from(u32::MAX)), read, 0).map(|of| of.ordinal).collect();
+    (1..=head).map(|seq| [of(seq, true), of(seq, false)]).collect()
+}
+
 proptest! {
     #[test]
     fn groups_are_plain_sets(acts in acts()) {
         let (mut model, mut rows) = (Model::default(), Rows::new(crate::app::ROW_SETS));
         run(&mut rows, &GroupCommand::Put { group: the_group(), delivery: None, receipts: None }).unwrap();
-        let mut progress = 0;
+        let (mut progress, mut shown) = (0, Vec::new());
         for act in &acts {
             let (wanted, got) = (model.act(act), {
                 let command = command(act, &rows);
@@ -381,7 +388,13 @@ proptest! {
             compare(&model, &rows);
             let now = spans(&rows).progress();
             prop_assert!(now >= progress, "what a tag is made from never goes back");
-            progress = now;
+            let shows = shown_reads(&rows);
+            let is_same = shows.iter().take(shown.len()).eq(&shown);
+            prop_assert!(is_same || now > progress, "what is shown has changed: {:?}", act);
+            if matches!(act, Act::Read { .. } | Act::One { .. } | Act::Unread { .. }) && is_same {
+                prop_assert_eq!(now, progress, "what is read and hidden shows: {:?}", act);
+            }
+            (progress, shown) = (now, shows);
         }
     }
 }

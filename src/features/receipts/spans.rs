@@ -1,6 +1,6 @@
 //! The memberships of a group, and what follows from them for its messages.
 
-use crate::base::ids::UserId;
+use crate::base::ids::{MAX_HEAD, UserId};
 use crate::engine::marks::Hidden;
 use crate::features::groups::Reading;
 
@@ -34,11 +34,13 @@ impl Span {
 
     /// How many messages others see that the member has read.
     fn shown_reads(&self) -> i64 {
-        let (first, last) = (self.from_seq + 1, self.to_seq.unwrap_or(i64::MAX));
-        let read_up_to = last.min(self.reading.read_seq());
-        let hidden: i64 = self.hidden.within(first, read_up_to).map(|(from, to)| to - from + 1).sum();
-        let single = self.reading.extra_within(first, last).filter(|seq| !self.hidden.hides(*seq)).count();
-        (read_up_to - self.from_seq).max(0) - hidden + i64::try_from(single).unwrap_or(i64::MAX)
+        // Single ones lie above what is read as a whole, and not above the head at which the member left.
+        let (read_seq, single) = (self.reading.read_seq(), self.reading.extra_len());
+        let hidden = self.hidden.within(self.from_seq + 1, MAX_HEAD).map(|(from, to)| {
+            let read_up_to = to.min(read_seq);
+            (read_up_to - from + 1).max(0) + self.reading.extra_count(from.max(read_seq + 1), to)
+        });
+        (read_seq - self.from_seq).max(0) + single - hidden.sum::<i64>()
     }
 }
 
