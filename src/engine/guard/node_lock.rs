@@ -53,7 +53,7 @@ impl Guard {
             let seen_ms = answer_in_time(store::lock_seen(&mut conn)).await.unwrap_or_else(|error| {
                 // Then time decides.
                 tracing::debug!(%error, "cannot see what has the node lock");
-                0
+                None
             });
             return Ok(Some(Refusal { is_claimed, seen_ms }));
         }

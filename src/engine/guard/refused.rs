@@ -21,8 +21,8 @@ pub(super) struct Refusal {
     /// Whether the row says that another node has begun.
     pub(super) is_claimed: bool,
     /// When those that have the lock last did something, by the database's clock: see
-    /// [`lock_seen`](super::store::lock_seen).
-    pub(super) seen_ms: i64,
+    /// [`lock_seen`](super::store::lock_seen). None where that is not known.
+    pub(super) seen_ms: Option<i64>,
 }
 
 /// Since when the lock is refused, without a break.
@@ -39,7 +39,8 @@ impl Refused {
     fn first(&self, refusal: Refusal, now: Instant) -> Option<(Instant, Refusal)> {
         let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *first;
-        first.get_or_insert((now, refusal));
+        let known = first.get_or_insert((now, refusal));
+        known.1.seen_ms = known.1.seen_ms.or(refusal.seen_ms);
         before
     }
 
@@ -51,7 +52,10 @@ impl Refused {
 
     /// Whether a node that starts must give up: those that have the lock do something.
     pub(super) fn keeps_out(&self, refusal: Refusal, now: Instant) -> bool {
-        self.first(refusal, now).is_some_and(|(since, first)| refusal.seen_ms > first.seen_ms || now - since >= FOR_NOBODY)
+        self.first(refusal, now).is_some_and(|(since, first)| {
+            let acts = first.seen_ms.zip(refusal.seen_ms).is_some_and(|(first, now)| now > first);
+            acts || now - since >= FOR_NOBODY
+        })
     }
 }
 
@@ -62,7 +66,7 @@ mod tests {
     #[test]
     fn only_another_node_that_began_or_time_displaces() {
         let (refused, now) = (Refused::default(), Instant::now());
-        let (lost, claimed) = (Refusal { is_claimed: false, seen_ms: 7 }, Refusal { is_claimed: true, seen_ms: 7 });
+        let (lost, claimed) = (Refusal { is_claimed: false, seen_ms: Some(7) }, Refusal { is_claimed: true, seen_ms: Some(7) });
         assert!(!refused.displaces(claimed, now), "its own connection may not have ended yet");
         assert!(refused.displaces(claimed, now) && !refused.displaces(lost, now));
         assert!(!refused.displaces(lost, now + FOR_NOBODY - Duration::from_millis(1)));
@@ -75,9 +79,10 @@ mod tests {
     fn a_node_that_starts_is_kept_out_by_one_that_lives() {
         let (refused, now) = (Refused::default(), Instant::now());
         let seen = |seen_ms| Refusal { is_claimed: true, seen_ms };
-        assert!(!refused.keeps_out(seen(7), now) && !refused.keeps_out(seen(7), now));
-        assert!(!refused.keeps_out(seen(0), now), "it went between the two questions");
-        assert!(refused.keeps_out(seen(8), now));
-        assert!(refused.keeps_out(seen(7), now + FOR_NOBODY));
+        assert!(!refused.keeps_out(seen(None), now) && !refused.keeps_out(seen(Some(7)), now), "it was not known");
+        assert!(!refused.keeps_out(seen(Some(7)), now));
+        assert!(!refused.keeps_out(seen(None), now), "it went between the two questions");
+        assert!(refused.keeps_out(seen(Some(8)), now));
+        assert!(refused.keeps_out(seen(Some(7)), now + FOR_NOBODY));
     }
 }

@@ -194,7 +194,7 @@ pub(super) async fn try_lock(conn: &mut Conn, shared: bool) -> DbResult<bool> {
 }
 
 /// When those that hold the node lock last did something there.
-pub(super) async fn lock_seen(conn: &mut Conn) -> DbResult<i64> {
+pub(super) async fn lock_seen(conn: &mut Conn) -> DbResult<Option<i64>> {
     let seen: Vec<(i64,)> = conn.fetch(&LOCK_HELD, &[Column::Int(vec![NODE_LOCK])]).await?;
-    Ok(seen.first().map_or(0, |(at,)| *at))
+    Ok(seen.first().map(|(at,)| *at).filter(|at| *at > 0))
 }
