@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_redis::redis::RedisError;
+use tokio::time::Instant;
 
 use super::reads::Reads;
 use super::shared::Shared;
@@ -23,6 +24,8 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>) {
                 tokio::time::sleep_until(until).await;
             }
             match connect(&shared).await {
+                // Somebody may have met a former master meanwhile.
+                Ok(_) if shared.breaker.rests_until().is_some_and(|until| until > Instant::now()) => {}
                 Ok(connected) => {
                     shared.connected.store(Arc::new(connected));
                     reads.disconnect();
