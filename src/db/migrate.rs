@@ -131,7 +131,7 @@ impl Tried {
     }
 }
 
-/// Which migration failed; None: an index of a partitioned table.
+/// Which migration failed, if one did.
 fn version_of(error: &MigrateError) -> Option<i64> {
     match error {
         MigrateError::ExecuteMigration(_, version) => Some(*version),
@@ -163,7 +163,9 @@ async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), Mig
         let wait = if migration.no_tx { Duration::ZERO } else { LOCK_TIMEOUT };
         conn.execute(AssertSqlSafe(format!("set lock_timeout = {}", wait.as_millis()))).await?;
         let is_made = match concurrent_index(migration) {
-            Some(index) => make_on_partitions(conn, &index).await?,
+            Some(index) => {
+                make_on_partitions(conn, &index).await.map_err(|error| MigrateError::ExecuteMigration(error, migration.version))?
+            }
             None => false,
         };
         migrations.run_direct(Some(migration.version), conn, is_made).await?;
