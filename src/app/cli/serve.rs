@@ -11,9 +11,13 @@ use super::shared::{block_on, say};
 use crate::app::config::Config;
 use crate::app::node::App;
 use crate::app::notify::Notifier;
-use crate::app::serve::{Stop, Threads, files};
+use crate::app::serve::{HttpConfig, Stop, Threads, files};
 use crate::app::{serve, telemetry};
 use crate::base::clock::Clock;
+
+/// How many connections operators may have open at once on their own listener: places that nobody else
+/// takes.
+const MAX_ADMIN_CONNECTIONS: usize = 1000;
 
 pub(super) fn run(config: &Config) -> Result<(), String> {
     telemetry::init_logs(&config.logs.filter, config.logs.format.is_json())?;
@@ -22,7 +26,8 @@ pub(super) fn run(config: &Config) -> Result<(), String> {
 }
 
 async fn node(config: &Config) -> Result<(), String> {
-    files::allow(config.http.max_connections);
+    let for_operators = config.http.max_connections.min(MAX_ADMIN_CONNECTIONS);
+    files::allow(config.http.max_connections + if config.http.admin_listen.is_some() { for_operators } else { 0 });
     // Bound first: a port that is taken is told before anything is opened.
     let (listener, address) = listen(config.http.listen).await?;
     let admin = match config.http.admin_listen {
@@ -44,9 +49,13 @@ async fn node(config: &Config) -> Result<(), String> {
         }
     };
     let mut displaced = false;
-    let serve = |listener, application| serve::serve(listener, application, config.http.clone(), stop.clone(), Arc::clone(&threads));
-    let main = serve(listener, app.application());
-    let admin = admin.zip(app.admin_application()).map(|((listener, _), application)| serve(listener, application));
+    let serve = |listener, application, max_connections| {
+        let config = HttpConfig { max_connections, ..config.http.clone() };
+        serve::serve(listener, application, config, stop.clone(), Arc::clone(&threads))
+    };
+    let main = serve(listener, app.application(), config.http.max_connections);
+    let admin = admin.zip(app.admin_application());
+    let admin = admin.map(|((listener, _), application)| serve(listener, application, for_operators));
     let serving = async { tokio::try_join!(main, async { OptionFuture::from(admin).await.unwrap_or(Ok(())) }).map(|_| ()) };
     tokio::pin!(serving);
     notifier.ready(address);

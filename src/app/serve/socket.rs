@@ -75,7 +75,7 @@ impl AsyncRead for Socket {
         if read.is_pending() {
             // As if the client had closed: then hyper closes too, and in order. What the system has taken
             // already shows a moment after the first look.
-            if waiting.seen == 0 && this.watch.ends_unbegun() {
+            if waiting.is_preface && this.watch.ends_unbegun() {
                 let grace = waiting.grace.get_or_insert_with(|| Box::pin(tokio::time::sleep(FIRST_READ)));
                 return grace.as_mut().poll(cx).map(Ok);
             }
