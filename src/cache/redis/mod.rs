@@ -248,7 +248,7 @@ impl Redis {
 
     pub(super) fn expect_run(&self, id: &str) {
         // The runs of a cluster's masters are known by a look only.
-        self.shared.run.trust(id, self.shared.redis.cluster.then(Instant::now));
+        self.shared.run.expect(id, self.shared.redis.cluster.then(Instant::now));
     }
 
     pub(super) fn trust_run(&self, id: &str, asked: Instant) {

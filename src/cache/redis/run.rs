@@ -21,6 +21,8 @@ pub(super) struct TrustedRun {
 
 struct Trusted {
     id: String,
+    /// Whether the guard has met it: else it is what the database names, and nothing was read of it.
+    is_met: bool,
     /// Until when it may be read without another look; None where a connection shows that it is the
     /// same.
     read_until: Option<Instant>,
@@ -36,21 +38,26 @@ impl Default for TrustedRun {
 }
 
 impl TrustedRun {
+    /// No other run is read before one is trusted.
+    pub(super) fn expect(&self, id: &str, read_until: Option<Instant>) {
+        self.set(Trusted { id: id.to_owned(), is_met: false, read_until, writes: None });
+    }
+
     /// Trusts a run. Whether another one was trusted before.
     pub(super) fn trust(&self, id: &str, read_until: Option<Instant>) -> bool {
-        self.set(Trusted { id: id.to_owned(), read_until, writes: None })
+        self.set(Trusted { id: id.to_owned(), is_met: true, read_until, writes: None })
     }
 
     /// Trusts the run that all nodes agree on. Whether another one was trusted before.
     pub(super) fn share(&self, run: SharedRun) -> bool {
-        self.set(Trusted { id: run.id, read_until: None, writes: Some((run.written_from, run.known_until)) })
+        self.set(Trusted { id: run.id, is_met: true, read_until: None, writes: Some((run.written_from, run.known_until)) })
     }
 
     fn set(&self, trusted: Trusted) -> bool {
         let trusted = Arc::new(trusted);
         let before = self.trusted.swap(Some(Arc::clone(&trusted)));
         self.refused.store(false, Ordering::Release);
-        let is_other = before.is_some_and(|before| before.id != trusted.id);
+        let is_other = before.is_some_and(|before| before.is_met && before.id != trusted.id);
         if is_other {
             self.changed.send_replace(());
         }
@@ -151,6 +158,17 @@ mod tests {
         assert!(run.check_connection("second").is_err());
         assert!(run.trust("second", None) && run.check().is_ok() && run.check_connection("second").is_ok());
         assert!(run.check_connection("first").is_err());
+    }
+
+    #[test]
+    fn another_run_than_the_expected_one_is_refused_and_then_no_change() {
+        let run = TrustedRun::default();
+        let changes = run.changes();
+        run.expect("first", None);
+        assert!(run.check_connection("first").is_ok() && run.check_connection("second").is_err());
+        assert!(!run.trust("second", None) && !changes.has_changed().unwrap(), "nothing was read of the first");
+        assert!(run.check_connection("second").is_ok() && run.check_connection("first").is_err());
+        assert!(run.trust("first", None) && changes.has_changed().unwrap());
     }
 
     #[test]
