@@ -164,24 +164,20 @@ pub struct Applications {
 pub fn build(node: &AppState, edge: EdgeConfig, admin: bool) -> Applications {
     let (origins, compression) = (edge.origins.clone(), edge.compression);
     let edge = EdgeLayer::new(edge);
-    let application = |serves| application(node, &edge, &origins, compression, serves);
-    match admin {
-        true => Applications { main: application(Serves::Public), admin: Some(application(Serves::All)) },
-        false => Applications { main: application(Serves::All), admin: None },
-    }
-}
-
-fn application(node: &AppState, edge: &EdgeLayer, origins: &Origins, compression: bool, serves: Serves) -> Application {
-    let (router, _) = routes(Some(node), serves);
-    let (_, document) = routes(None, Serves::All);
+    let (all, document) = routes(Some(node), Serves::All);
     let openapi = document.to_json().unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document has no JSON form");
         String::new()
     });
-    let mut router = router.merge(docs::routes(openapi, compression));
-    if serves == Serves::All {
-        router = router.merge(console::routes(compression));
+    let all = all.merge(console::routes(compression));
+    let serve = |router: Router| application(node, &edge, &origins, router.merge(docs::routes(openapi.clone(), compression)));
+    match admin {
+        true => Applications { main: serve(routes(Some(node), Serves::Public).0), admin: Some(serve(all)) },
+        false => Applications { main: serve(all), admin: None },
     }
+}
+
+fn application(node: &AppState, edge: &EdgeLayer, origins: &Origins, router: Router) -> Application {
     let router = router.fallback(unknown_route).method_not_allowed_fallback(method_not_allowed);
     let poll = edge.for_route(summary::http::POLL).layer(summary::http::poll(node.contexts.summary.clone()));
     // Each layer boxes a future for every request: none is put on for nothing.
