@@ -361,6 +361,13 @@ async fn a_drain_is_announced_on_the_last_answer_and_the_port_stays_open_for_it(
     assert!(took < Duration::from_secs(2), "it does not wait for nobody, but took {took:?}");
 }
 
+/// The client has seen the end, and sends all the same.
+async fn a_request_crosses_the_close(mut client: TcpStream) {
+    client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0, "an end, not a reset");
+}
+
 #[tokio::test]
 async fn an_idle_connection_is_closed_without_a_reset_when_the_time_is_over() {
     let server = start(HttpConfig { header_timeout_ms: 60_000, drain_idle_ms: 300, ..quick() }).await;
@@ -368,11 +375,7 @@ async fn an_idle_connection_is_closed_without_a_reset_when_the_time_is_over() {
     assert!(once_more(&mut client).await.unwrap().contains("hello"));
     let stopping = tokio::spawn(server.stop());
     assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0);
-    // The request crosses the close.
-    client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0, "an end, not a reset");
-    drop(client);
+    a_request_crosses_the_close(client).await;
     let took = stopping.await.unwrap();
     assert!((Duration::from_millis(300)..Duration::from_secs(3)).contains(&took), "{took:?}");
 }
@@ -384,10 +387,7 @@ async fn a_connection_without_a_request_is_closed_without_a_reset() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let stopping = tokio::spawn(server.stop());
     assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0);
-    client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(client.read(&mut [0; 10]).await.unwrap(), 0, "an end, not a reset");
-    drop(client);
+    a_request_crosses_the_close(client).await;
     let took = stopping.await.unwrap();
     assert!(took < Duration::from_secs(3), "{took:?}");
 }

@@ -141,7 +141,7 @@ async fn a_closed_pool_keeps_and_lends_nothing() {
     assert!(matches!(pool.acquire().await, Err(sqlx::Error::PoolClosed)));
 }
 
-/// A server that lets everybody in, and answers those who came after `forgotten` was set.
+/// A server that accepts every client, and answers the clients that connect once `forgotten` is set.
 fn server_behind_a_firewall(forgotten: Arc<AtomicBool>) -> Opener {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
