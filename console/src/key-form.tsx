@@ -43,7 +43,7 @@ export function KeyForm({ session, reason }: { session: Session; reason: string 
         </p>
       )}
       <p id="key-note" class="muted">
-        The key stays in this tab and goes to this server alone. It is gone when you close the tab.{" "}
+        The key stays in this page and goes to this server alone. A reload asks for it again.{" "}
         <code class="command">headmark token --service NAME</code> makes one.
       </p>
     </section>

@@ -1,9 +1,9 @@
 // Who the console is for the server: nobody on an open server, else the service key that was typed in.
-// The key stays in this tab, and is kept once the server took it.
+// The page alone has it: what a browser stores comes back with a closed tab, and other pages of
+// this server could read it.
 
 import { createHeadmark, type Headmark, NoAnswerError, ProblemError } from "@headmark/client";
 import { Store } from "./store.js";
-import { drop, keep, recall } from "./tab.js";
 
 export type Access =
   | { state: "asking" }
@@ -15,24 +15,27 @@ export type Access =
 
 export type Fetch = (request: Request, init?: RequestInit) => Promise<Response>;
 
-const STORED = "headmark-key";
 const RETRY_MS = 2_000;
 
 export class Session {
   readonly access = new Store<Access>({ state: "asking" });
-  #key: string | null = recall(STORED);
+  /** Whose phones somebody agreed to start, as the address names them. */
+  startedUsers: string | null = null;
+  #key: string | null = null;
   #retry: ReturnType<typeof setTimeout> | undefined;
   /** Answers to an older question are dropped. */
   #asked = 0;
 
   /** A client of this page's server. `send` sees every request. */
   headmark(send: Fetch = fetch): Headmark {
+    const key = this.#key;
     return createHeadmark({
       baseUrl: location.origin,
-      ...(this.#key === null ? {} : { token: this.#key }),
+      ...(key === null ? {} : { token: key }),
       fetch: async (request, init) => {
         const response = await send(request, init);
-        if (response.status === 401) this.#refused();
+        // A late answer may be about the key before.
+        if (response.status === 401 && key === this.#key) this.#refused();
         return response;
       },
     });
@@ -51,7 +54,7 @@ export class Session {
 
   forget(): void {
     this.#key = null;
-    drop(STORED);
+    this.startedUsers = null;
     this.start();
   }
 
@@ -62,7 +65,6 @@ export class Session {
     const asked = this.#asked;
     const settle = (access: Access) => {
       if (asked !== this.#asked) return;
-      if (access.state === "ready" && access.key !== null) keep(STORED, access.key);
       this.access.set(access);
       if (access.state === "away") this.#retry = setTimeout(() => this.start(), RETRY_MS);
     };
@@ -95,6 +97,8 @@ function accessAfter(error: unknown, key: string | null): Access {
     if (error.status === 401) return keyNeeded(key, refusalOf(key));
     if (error.status === 403)
       return keyNeeded(key, "This is not a service key. The token of a user opens only that user's routes.");
+    // About the user in the question. So the server has taken the key.
+    if (error.code === "erased") return { state: "ready", key };
     return { state: "away", reason: error.message };
   }
   if (error instanceof NoAnswerError) return { state: "away", reason: "The server does not answer." };

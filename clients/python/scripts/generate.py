@@ -83,6 +83,8 @@ class Routes:
         options += [f"{part}={{{', '.join(fields)}}}" for part, fields in parts.items() if fields]
         if content and not parts["body"]:
             options.append("body={}")
+        if "None" in answer.split(" | "):
+            options.append("may_be_empty=True")
         name = operation["operationId"]
         call = ", ".join([f'"{name}", "{method.upper()}", "{path}"', *options])
         doc = f'    """{operation["summary"].rstrip(".")}."""\n'

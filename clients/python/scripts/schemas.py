@@ -40,7 +40,8 @@ class Schemas:
         if "$ref" in schema:
             name = schema["$ref"].rsplit("/", 1)[1]
             is_id = name.endswith("Id") or name in ("UserOrMe", "SenderIn")
-            return prefix + ("Id" if is_input and is_id and name != "ClientId" else name)
+            is_text = name in ("ClientId", "OperationId")
+            return prefix + ("Id" if is_input and is_id and not is_text else name)
         if "enum" in schema:
             return f"Literal[{', '.join(json.dumps(value) for value in schema['enum'])}]"
         if isinstance(schema.get("type"), list):

@@ -22,6 +22,7 @@ from headmark import (
     Headmark,
     ProblemError,
 )
+from headmark.machines.events import NOBODY
 from tests.fake import problem
 from tests.virtual import FakeClock
 
@@ -165,13 +166,47 @@ def test_goes_through_outages(world: World) -> None:
     assert world.clock.pauses == [1.2, 8.4, 4.8, 9.6]
 
 
-def test_the_caller_hears_of_other_problems() -> None:
-    transport = httpx.MockTransport(lambda _: problem(403, "forbidden"))
+def test_pauses_grow_whatever_the_server_asks_for(world: World) -> None:
+    world.log.events = list("abc")
+    world.log.faults = [problem(503, "overloaded", after) for after in ("0", "1", "0", "9")]
+    assert world.read() == list("abc")
+    assert world.clock.pauses == [1.2, 2.4, 4.8, 10.8]
+
+
+@pytest.mark.parametrize(
+    "answer", [problem(403, "forbidden"), problem(404, "unknown_route"), httpx.Response(401)]
+)
+def test_the_caller_hears_of_other_problems(answer: httpx.Response) -> None:
+    transport = httpx.MockTransport(lambda _: answer)
     with (
         Headmark("http://h", transport=transport) as client,
-        pytest.raises(ProblemError, match="forbidden"),
+        pytest.raises(ProblemError, match=str(answer.status_code)),
     ):
         next(iter(EventsReader(client, Memory())))
+
+
+def test_the_caller_hears_that_the_user_of_the_question_was_erased(world: World) -> None:
+    world.log.events = list("abc")
+    world.log.faults = [None, problem(410, "erased")]
+    with pytest.raises(ProblemError, match="erased"):
+        world.read()
+
+
+def test_the_user_of_the_question_is_not_that_of_the_doctor() -> None:
+    doctor = (Path(__file__).parents[3] / "src/app/cli/doctor.rs").read_text()
+    assert 'default_value = "' in doctor
+    assert f'default_value = "{NOBODY}"' not in doctor
+
+
+def test_a_refusal_of_a_proxy_is_an_outage(world: World) -> None:
+    world.log.events = list("abc")
+    world.log.faults = [httpx.Response(404), httpx.Response(403), None, httpx.Response(431)]
+    assert world.read() == list("abc")
+    assert world.clock.pauses == [1.2, 2.4, 4.8]
+    # Without a code, a 410 says nothing of the position.
+    world.log.events += "d"
+    world.log.faults = [httpx.Response(410)]
+    assert (world.read(), world.gaps) == (["d"], [])
 
 
 def test_events_that_expired(world: World) -> None:
@@ -236,6 +271,33 @@ def test_a_file_keeps_the_position(world: World, tmp_path: Path) -> None:
     world.store = FileStore(str(path))
     assert world.read() == ["d"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["events.json"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"items": [], "next_after": 0, "has_more": True},
+        {"items": [{"id": 1, "type": "post", "data": {}}], "next_after": 0, "has_more": False},
+        {"items": None, "next_after": 5, "has_more": False},
+        {"items": [], "next_after": "5", "has_more": False},
+    ],
+)
+def test_a_page_that_stands_still_or_is_none_is_an_outage(world: World, body: Any) -> None:
+    position: EventsPosition = {"epoch": "e1", "after": 0}
+    world.store.position = position
+    world.log.events = list("abc")
+    world.log.faults = [httpx.Response(200, json=body)] * 3
+    assert world.read() == list("abc")
+    assert world.clock.pauses == [1.2, 2.4, 4.8]
+
+
+@pytest.mark.parametrize("body", [{}, {"items": []}, {"items": [{"epoch": 5}]}, {"items": [None]}])
+def test_an_answer_without_an_epoch_is_an_outage(world: World, body: Any) -> None:
+    world.log.events = list("abc")
+    world.log.faults = [None, httpx.Response(200, json=body)]
+    assert world.read() == list("abc")
+    assert world.clock.pauses == [1.2]
 
 
 def test_a_server_that_does_not_hold_requests_is_asked_seldom(world: World) -> None:

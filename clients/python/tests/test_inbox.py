@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 from typing import Any
 
+import httpx
 import pytest
 
 from headmark import AsyncInboxReader, InboxPosition
@@ -95,24 +96,56 @@ def test_every_item_once_through_restores(seed: int) -> None:
     run(simulate(seed, restores=3))
 
 
-def test_items_that_expired() -> None:
-    async def story() -> Phone:
-        model = Model(Random(1))
-        phone = Phone(model, Random(1))
+async def behind(inbox: str, floor: int, launches: int) -> Phone:
+    """It has two items, and was off while the server got these and removed the first ones."""
+    model = Model(Random(1))
+    phone = Phone(model, Random(1))
+    await phone.launch()
+    model.write(inbox=("a", "b"))
+    await asyncio.sleep(5)
+    await phone.kill()
+    model.write(inbox=tuple(inbox), floor=floor)
+    for _ in range(launches):
         await phone.launch()
-        model.write(inbox=("a", "b"))
         await asyncio.sleep(5)
         await phone.kill()
-        model.write(inbox=("a", "b", "c", "d", "e"), floor=3)
-        await phone.launch()
-        await asyncio.sleep(5)
-        await phone.kill()
-        return phone
+    return phone
 
-    phone = run(story())
+
+def test_items_that_expired() -> None:
+    phone = run(behind("abcde", floor=3, launches=1))
     assert [row["seq"] for row in phone.rows] == [1, 2, 4, 5]
     assert phone.gaps == [{"type": "gap", "after": 2, "earliest_seq": 4}]
     assert phone.resets == 0
+
+
+def test_a_gap_is_told_once_also_where_nothing_is_left() -> None:
+    phone = run(behind("abcd", floor=4, launches=3))
+    assert phone.gaps == [{"type": "gap", "after": 2, "earliest_seq": 5}]
+    assert phone.position
+    assert phone.position["after"] == 4
+
+
+@pytest.mark.parametrize("body", [{}, {"items": []}, {"items": [], "epoch": "i1"}])
+def test_the_json_of_something_else_is_an_outage(body: Any) -> None:
+    async def story() -> None:
+        model = Model(Random(1))
+        model.write(inbox=("a", "b"))
+        phone = Phone(model, Random(1))
+        page, foreign = model.page, 2
+
+        async def other(request: Any) -> httpx.Response:
+            nonlocal foreign
+            foreign -= 1
+            return httpx.Response(200, json=body) if foreign >= 0 else await page(request)
+
+        model.page = other  # type: ignore[method-assign]
+        await phone.launch()
+        await asyncio.sleep(20)
+        assert len(phone.rows) == 2
+        await phone.kill()
+
+    run(story())
 
 
 def test_a_callback_may_stop_the_reader() -> None:

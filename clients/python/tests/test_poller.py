@@ -164,6 +164,31 @@ def test_the_machine_retries_and_not_the_client() -> None:
     assert run(story())[1] == {"summary": None, "status": "retrying", "trouble": trouble}
 
 
+@pytest.mark.parametrize("body", [{}, {"epoch": "e"}, {"epoch": 5, "degraded": False}])
+def test_the_json_of_something_else_is_an_outage(body: Any) -> None:
+    async def story() -> None:
+        model = Model(Random(1))
+        foreign = 2
+
+        async def handle(request: httpx.Request) -> httpx.Response:
+            nonlocal foreign
+            foreign -= 1
+            return httpx.Response(200, json=body) if foreign >= 0 else await model.handle(request)
+
+        transport = httpx.MockTransport(handle)
+        async with (
+            AsyncHeadmark("http://h", transport=transport, clock=LoopClock()) as client,
+            AsyncUnreadPoller(client, "42") as poller,
+        ):
+            await asyncio.sleep(0.5)
+            trouble = {"status": 200, "code": "unexpected_answer"}
+            assert poller.view == {"summary": None, "status": "retrying", "trouble": trouble}
+            await asyncio.sleep(9)
+            assert poller.view["status"] == "live"
+
+    run(story())
+
+
 def test_a_typo_in_an_option() -> None:
     with pytest.raises(TypeError, match="waits_s"):
         UnreadPoller(Headmark("http://h"), "42", waits_s=5)  # type: ignore[call-arg]

@@ -31,13 +31,15 @@ class Memory:
 
 
 class Sender:
-    """Reads one page, with an event for each of these users."""
+    """Reads pages, with an event for each of these users; by default one page."""
 
-    def __init__(self, users: list[str], answer: Callable[[list[str]], httpx.Response]) -> None:
-        self.users, self.answer = users, answer
+    def __init__(
+        self, users: list[str], answer: Callable[[list[str]], httpx.Response], pages: int = 1
+    ) -> None:
+        self.users, self.answer, self.pages = users, answer, pages
         self.clock, self.store = FakeClock(), Memory()
         self.asked: list[list[str]] = []
-        self.pushes: list[tuple[str, str]] = []
+        self.pushes: list[tuple[str, int, bool]] = []
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/badges/query":
@@ -46,15 +48,16 @@ class Sender:
                 return httpx.Response(200, json={"items": [{"epoch": "e"}]})
             self.asked.append(users)
             return self.answer(users)
-        if self.store.position:
+        page = self.store.position["after"] if self.store.position else 0
+        if page == self.pages:
             raise Stopped
         items = [{"id": 1, "type": "unread", "data": {"user_id": user}} for user in self.users]
-        return httpx.Response(200, json={"items": items, "next_after": 1, "has_more": False})
+        return httpx.Response(200, json={"items": items, "next_after": page + 1, "has_more": False})
 
     def run(self) -> None:
         settings: Any = {"transport": httpx.MockTransport(self.handle), "clock": self.clock}
         with Headmark("http://h", limits=PATIENT, **settings) as headmark:
-            push = lambda user, number: self.pushes.append((user, number))  # noqa: E731
+            push = lambda *of: self.pushes.append(of)  # noqa: E731
             send_pushes(headmark, self.store, cap=99, push=push)
 
 
@@ -72,7 +75,14 @@ def test_pushes_each_user_once() -> None:
     sender = Sender(["1", "2", "1"], numbers)
     with pytest.raises(Stopped):
         sender.run()
-    assert sender.pushes == [("1", "99"), ("2", "99+")]
+    assert sender.pushes == [("1", 99, False), ("2", 99, True)]
+
+
+def test_a_number_is_pushed_again_for_the_device_may_be_new() -> None:
+    sender = Sender(["1"], numbers, pages=2)
+    with pytest.raises(Stopped):
+        sender.run()
+    assert sender.pushes == [("1", 99, False)] * 2
 
 
 def test_the_numbers_are_asked_for_until_the_server_is_back() -> None:
@@ -86,7 +96,7 @@ def test_the_numbers_are_asked_for_until_the_server_is_back() -> None:
     sender = Sender(["1"], answer)
     with pytest.raises(Stopped):
         sender.run()
-    assert sender.pushes == [("1", "99")]
+    assert sender.pushes == [("1", 99, False)]
     # Each with its random part.
     assert sender.clock.pauses == [1.2, 2.4, 4.8, 9.6, 19.2, 38.4, 72.0, 72.0, 72.0, 72.0]
 
@@ -102,7 +112,7 @@ def test_erased_users_are_left_out() -> None:
     sender = Sender(["1", "2", "3", "4", "5"], answer)
     with pytest.raises(Stopped):
         sender.run()
-    assert [user for user, _ in sender.pushes] == ["1", "3"]
+    assert [user for user, *_ in sender.pushes] == ["1", "3"]
     assert sender.asked == [["1", "2", "3", "4", "5"], ["1", "3", "5"], ["1", "3"]]
 
 

@@ -17,7 +17,7 @@ from tests.fake import problem
 from tests.virtual import LoopClock, run
 
 # Without a key, an id or a position: it is sent again only where it was not sent.
-LIGHT = routes.light_dot("mall")
+RESET = routes.reset_badge("42", "mention")
 COUNTERS = {"mention": {"unread": 1, "head": 1}}
 SUMMARY = {"user_id": "42", "epoch": "e", "revision": 1, "degraded": False, "counters": COUNTERS}
 
@@ -62,7 +62,7 @@ def test_a_token_that_never_comes() -> None:
         server = Server()
         async with client(server, token) as headmark:
             with pytest.raises(NoAnswerError, match="token") as raised:
-                await headmark.send(LIGHT, timeout_s=5)
+                await headmark.send(RESET, timeout_s=5)
             assert raised.value.reason == "not_sent"
         await asyncio.sleep(0)
         # Three attempts, and pauses of 1 s and 2 s.
@@ -79,7 +79,7 @@ def test_a_renewal_that_never_comes() -> None:
     async def story() -> None:
         async with client(Server(), token) as headmark:
             with pytest.raises(NoAnswerError, match="token"):
-                await headmark.send(LIGHT, retries=0)
+                await headmark.send(RESET, retries=0)
 
     run(story())
 
@@ -93,10 +93,10 @@ def test_an_attempt_has_one_limit_for_token_and_answer(takes_s: float, is_late: 
     async def story() -> None:
         async with client(Server(takes_s), token) as headmark:
             if not is_late:
-                assert await headmark.send(LIGHT, retries=0)
+                assert await headmark.send(RESET, retries=0)
                 return
             with pytest.raises(NoAnswerError) as raised:
-                await headmark.send(LIGHT, retries=0)
+                await headmark.send(RESET, retries=0)
             # It was sent: nobody knows whether it took effect.
             assert raised.value.reason == "timeout"
             assert asyncio.get_running_loop().time() == pytest.approx(10)
@@ -114,7 +114,7 @@ def test_what_the_function_raises_is_raised(error: Exception) -> None:
     async def story() -> None:
         async with client(Server(), token) as headmark:
             with pytest.raises(type(error), match="theirs"):
-                await headmark.send(LIGHT)
+                await headmark.send(RESET)
 
     run(story())
 

@@ -87,8 +87,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     server.remove()
 
 
-def eventually(check: Callable[[], Any], timeout_s: float = 15.0) -> None:
-    """Until it raises no more."""
+def eventually(check: Callable[[], Any], timeout_s: float = 40.0) -> None:
+    """Until it raises no more. The longest pause takes 7 s by the clock above, and on a busy
+    machine the request after it may fail as well."""
     until = time.monotonic() + timeout_s
     while True:
         try:

@@ -68,6 +68,7 @@ CALLS: list[Call[Any]] = [
     routes.send_direct(1, sender_id=2, client_id="d-1", content="Are you there?"),
     routes.get_inbox(1, after=0),
     routes.list_directs(1),
+    routes.list_chats(1, unread=True),
     routes.read_direct(1, 2, up_to=1),
     routes.put_cursor(1, "phone", seq=1),
     routes.list_devices(1),

@@ -2,7 +2,6 @@
 // is what the route answers on success.
 
 import createClient, { type FetchResponse, type MaybeOptionalInit } from "openapi-fetch";
-import { NoAnswerError } from "./errors.js";
 import type { paths } from "./generated/openapi.js";
 import { type CallOptions, createTransport, type TransportOptions } from "./transport.js";
 
@@ -23,8 +22,9 @@ type PathsWith<M extends HttpMethod> = {
   [Path in JsonPath]: paths[Path] extends Record<M, object> ? Path : never;
 }[JsonPath];
 
+/** By `data`: whether the other member fits `{ error?: never }` depends on the flags of the app's compiler. */
 type Success<Operation> = Operation extends Operations
-  ? Extract<FetchResponse<Operation, object, `${string}/${string}`>, { error?: never }>["data"]
+  ? Extract<FetchResponse<Operation, object, `${string}/${string}`>, { data: unknown }>["data"]
   : never;
 
 /** With a tag there may be no data: the answer is 304. */
@@ -53,7 +53,7 @@ export interface Headmark {
 }
 
 type AnyMethod = (path: string, init?: object) => Promise<{ data?: unknown; response: Response }>;
-type AnyOptions = { tag?: string | null; params?: { header?: object } };
+type AnyOptions = { tag?: string | null; params?: { path?: object; header?: object } };
 
 /**
  * A client of the server at `baseUrl`.
@@ -65,14 +65,10 @@ export function createHeadmark(options: HeadmarkOptions): Headmark {
   const throwing = (method: unknown): AnyMethod => {
     return async (path, options: AnyOptions = {}) => {
       const { tag, ...init } = options;
+      refuseSteps(init.params?.path);
       if (typeof tag === "string") init.params = { ...init.params, header: { ...init.params?.header, "If-None-Match": tag } };
-      try {
-        const { data, response } = await (method as AnyMethod)(path, init);
-        return { data, response };
-      } catch (error) {
-        if (error instanceof SyntaxError) throw new NoAnswerError("malformed", error);
-        throw error;
-      }
+      const { data, response } = await (method as AnyMethod)(path, init);
+      return { data, response };
     };
   };
   return {
@@ -82,4 +78,12 @@ export function createHeadmark(options: HeadmarkOptions): Headmark {
     PATCH: throwing(client.PATCH) as Method<"patch">,
     DELETE: throwing(client.DELETE) as Method<"delete">,
   };
+}
+
+/** In a URL these are steps, and no names: the request would go to another route. */
+function refuseSteps(path: object = {}): void {
+  for (const [name, value] of Object.entries(path)) {
+    const text = String(value ?? "");
+    if (["", ".", ".."].includes(text)) throw new RangeError(`the path value ${name} must not be ${JSON.stringify(text)}`);
+  }
 }

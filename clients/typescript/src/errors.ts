@@ -36,13 +36,14 @@ export class NoAnswerError extends Error {
   }
 }
 
+/** Null: it is of a proxy or a gateway, which may have codes of its own. The status says enough. */
 function problemOf(body: string): Problem | null {
   try {
-    const problem: unknown = JSON.parse(body);
-    const isProblem = typeof problem === "object" && problem !== null && "code" in problem && typeof problem.code === "string";
+    const problem = JSON.parse(body) as Partial<Problem> | null;
+    const isProblem = [problem?.code, problem?.title, problem?.detail].every((part) => typeof part === "string");
     return isProblem ? (problem as Problem) : null;
   } catch {
-    // The page of a proxy. The status says enough.
+    // The page of a proxy.
     return null;
   }
 }

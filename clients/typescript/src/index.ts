@@ -9,5 +9,6 @@ export type { InboxPosition, InboxStatus } from "./inbox/types.js";
 export { UnreadPoller, type UnreadPollerOptions } from "./poller/poller.js";
 export type { PollerStatus, ResetKind, UnreadView } from "./poller/types.js";
 export { type Clock, onlineSignals, pageSignals, type Signal, type Signals } from "./surroundings.js";
-export type { CallOptions, Token, TransportOptions } from "./transport.js";
+export type { Token } from "./tokens.js";
+export type { CallOptions, TransportOptions } from "./transport.js";
 export type { Counter, Dot, InboxItem, InboxPage, Problem, ProblemCode, UnreadSummary } from "./types.js";

@@ -2,7 +2,7 @@
 // answer that brought nothing.
 
 import { type Answer, type Trouble, troubleOf } from "./answer.js";
-import { backoffMs, isRetryable, jitterMs, retryAfterMs } from "./pace.js";
+import { isRetryable, jitterMs, pauseMs, retryAfterMs } from "./pace.js";
 
 /** What the loop waits for. */
 export type LoopTask =
@@ -65,7 +65,6 @@ export function command(draft: LoopDraft, type: Command): boolean {
     case "refresh":
       if (!state.running) return false;
       cancelTask(draft);
-      state.asks_at_once = true;
       return resume(state);
     case "stop":
       state.running = false;
@@ -86,6 +85,7 @@ export function command(draft: LoopDraft, type: Command): boolean {
 /** As if nothing had failed before. What went wrong is shown until an answer comes. */
 function resume(state: LoopState): true {
   state.failed = false;
+  state.asks_at_once = true;
   state.failures = 0;
   state.failed_waits = 0;
   return true;
@@ -145,9 +145,9 @@ export function refuse(draft: LoopDraft, answer: Answer): void {
   Object.assign(draft.state, { task: null, failed: true, trouble: troubleOf(answer) });
 }
 
-/** A success without a usable body is the answer of a captive portal or a broken proxy. */
-export function canRepeat(answer: Answer): boolean {
-  return isRetryable(answer.status) || answer.status < 400;
+/** An answer that says nothing and has no code is of a captive portal, a proxy or a firewall. A 401 needs the app all the same. */
+export function canRepeat({ status, code }: Answer): boolean {
+  return isRetryable(status) || (code === undefined && status !== 401);
 }
 
 export function retry(draft: LoopDraft, trouble: Trouble, retryAfterS?: number): void {
@@ -157,10 +157,9 @@ export function retry(draft: LoopDraft, trouble: Trouble, retryAfterS?: number):
   state.trouble = trouble;
   state.asks_at_once = true;
   state.task = null;
-  const asked = retryAfterMs(retryAfterS);
   // What the server asks for also holds for a user who comes back to the page.
-  if (asked !== undefined) state.not_before = Math.max(state.not_before, draft.now + asked);
-  if (state.running) sleep(draft, asked ?? backoffMs(state.failures));
+  state.not_before = Math.max(state.not_before, draft.now + retryAfterMs(retryAfterS));
+  if (state.running) sleep(draft, pauseMs(state.failures, retryAfterS));
 }
 
 /** The first that holds; `settled` and `unsettled` are the machine's own. */

@@ -4,6 +4,8 @@
 export const MIN_GAP_MS = 1_000;
 /** The pace until the server names one. */
 export const DEFAULT_INTERVAL_MS = 30_000;
+/** A timer of a browser or of Node that is to last longer ends at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 const BACKOFF_MS = 1_000;
 const BACKOFF_MAX_MS = 60_000;
 /** A longer `Retry-After` is taken as this. */
@@ -14,9 +16,14 @@ export function backoffMs(failures: number): number {
   return Math.min(BACKOFF_MS * 2 ** Math.min(failures - 1, 10), BACKOFF_MAX_MS);
 }
 
-export function retryAfterMs(retryAfterS: number | undefined): number | undefined {
-  if (retryAfterS === undefined || retryAfterS < 0) return undefined;
-  return Math.min(retryAfterS, RETRY_AFTER_MAX_S) * 1_000;
+/** 0: the server asks for no pause. */
+export function retryAfterMs(retryAfterS: number | undefined): number {
+  return Math.min(Math.max(retryAfterS ?? 0, 0), RETRY_AFTER_MAX_S) * 1_000;
+}
+
+/** After failures in a row. A server that asks for no pause, or always for the same one, gets the backoff all the same. */
+export function pauseMs(failures: number, retryAfterS?: number): number {
+  return Math.max(backoffMs(failures), retryAfterMs(retryAfterS));
 }
 
 /** The random part of a pause is at most a fifth of it, so that clients do not come back together. */

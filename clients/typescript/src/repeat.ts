@@ -12,6 +12,9 @@ const UNCHANGED: ReadonlySet<string> = new Set([
   "idempotency_in_progress",
 ]);
 
+/** DELETEs of what comes back by itself: a repeat could delete what came between the two. */
+const UNREPEATABLE_DELETES = [/\/v1\/users\/[^/]+\/badges\/[^/]+$/, /\/v1\/(broadcasts|dots)\/[^/]+$/];
+
 /** POSTs that change nothing when they are repeated: they read, join, or mark one thing. */
 const REPEATABLE_PATHS = [
   /\/v1\/(badges|relations)\/query$/,
@@ -31,11 +34,12 @@ export async function mayRepeat(error: unknown, request: Request): Promise<boole
   return await isRepeatable(request);
 }
 
-/** Whether a second request changes nothing that the first did not. PUT, PATCH and DELETE are idempotent in Headmark. */
+/** Whether a second request changes nothing that the first did not. PUT and PATCH say how it is to be. */
 async function isRepeatable(request: Request): Promise<boolean> {
+  const [url = ""] = request.url.split("?");
+  if (request.method === "DELETE") return !UNREPEATABLE_DELETES.some((path) => path.test(url));
   if (request.method !== "POST" || request.headers.has("idempotency-key")) return true;
-  const { pathname } = new URL(request.url);
-  if (REPEATABLE_PATHS.some((path) => path.test(pathname))) return true;
+  if (REPEATABLE_PATHS.some((path) => path.test(url))) return true;
   try {
     const sent: unknown = await request.clone().json();
     return typeof sent === "object" && sent !== null && REPEATABLE_FIELDS.some((field) => field in sent);

@@ -1,6 +1,8 @@
 // What the runtimes take from outside: time, chance, and whether the page is visible and online.
 // Tests bring their own.
 
+import { MAX_TIMER_MS } from "./pace.js";
+
 export interface Clock {
   /** Milliseconds that do not go back. */
   now(): number;
@@ -14,7 +16,7 @@ export const systemClock: Clock = {
   now: () => Math.round(performance.now()),
   random: Math.random,
   sleep: (ms, wake) => {
-    const timer = setTimeout(wake, ms);
+    const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS));
     return () => clearTimeout(timer);
   },
 };

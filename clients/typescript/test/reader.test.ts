@@ -76,7 +76,7 @@ test("no page is asked for while the app stores one; a failed transaction brings
   expect(stub.requests.at(-1)?.url).toBe("/v1/users/me/inbox?limit=100&after=2&epoch=i1&wait=30");
 });
 
-test("a reset drops the app's rows before they come again; a gap is told", async () => {
+test("a reset is told before rows come again; a gap is told, and what is behind it is asked for at once", async () => {
   const { stub, stored, events } = start({ position: { epoch: "i0", after: 9 } });
   stored.push(1, 2, 3);
   const reset = { type: "/problems/inbox_reset", status: 410, title: "T", detail: "D", code: "inbox_reset" };
@@ -96,9 +96,12 @@ test("a reset drops the app's rows before they come again; a gap is told", async
     earliest_seq: 5,
   };
   await (await stub.last()).answer(410, expired);
-  expect(events.at(-1)).toEqual({ after: 1, earliestSeq: 5 });
+  expect(events.slice(-2)).toEqual([
+    { after: 1, earliestSeq: 5 },
+    { epoch: "i1", after: 4 },
+  ]);
   await stub.pass(1_000);
-  expect(stub.requests.at(-1)?.url).toBe("/v1/users/me/inbox?limit=100&after=4&epoch=i1&wait=30");
+  expect(stub.requests.at(-1)?.url).toBe("/v1/users/me/inbox?limit=100&after=4&epoch=i1");
 });
 
 test("stop ends the request and puts the cursor a last time", async () => {

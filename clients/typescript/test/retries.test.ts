@@ -10,21 +10,25 @@ interface Case {
   path: string;
   body: object | null;
   has_key: boolean;
-  outcome: { type: "no_answer" } | { type: "problem"; status: number; code?: string };
+  outcome: { type: "no_answer"; status?: number; body?: string } | { type: "problem"; status: number; code?: string };
   again: boolean;
 }
 
 const cases = JSON.parse(readFileSync(new URL("../../vectors/retries.json", import.meta.url), "utf8")) as Case[];
+
+function bodyOf(outcome: Case["outcome"]): string | null {
+  if (outcome.type === "no_answer") return outcome.body || null;
+  return outcome.code ? JSON.stringify({ code: outcome.code, title: "T", detail: "D" }) : "<h1>Bad Gateway</h1>";
+}
 
 /** How often a server that always fails in this way is asked, with one retry. */
 async function attempts({ method, path, body, has_key, outcome }: Case): Promise<number> {
   let count = 0;
   const send = () => {
     count += 1;
-    if (outcome.type === "no_answer") return Promise.reject(new TypeError("cut"));
-    const { status, code } = outcome;
-    const body = code ? JSON.stringify({ code }) : "<h1>Bad Gateway</h1>";
-    return Promise.resolve(new Response(body, { status, headers: { "retry-after": "0" } }));
+    const { status } = outcome;
+    if (status === undefined) return Promise.reject(new TypeError("cut"));
+    return Promise.resolve(new Response(bodyOf(outcome), { status, headers: { "retry-after": "0" } }));
   };
   const headers = { "content-type": "application/json", ...(has_key && { "idempotency-key": "k1" }) };
   const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };

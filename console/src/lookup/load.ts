@@ -43,43 +43,51 @@ export interface Pages<Item> {
   items: Item[];
   trouble: string | null;
   isLoading: boolean;
+  /** Whether somebody has called `more` for this list. */
+  wasAskedForMore: boolean;
   /** Null at the end of the list. */
   more: (() => void) | null;
 }
 
+interface PagesState<Item> extends Omit<Pages<Item>, "more"> {
+  cursor: string | null;
+}
+
 /** A list that is read page by page, as far as somebody wants to see it. */
 export function usePages<Item>(read: (cursor: string | null) => Promise<Page<Item>>): Pages<Item> {
-  const [state, setState] = useState<{ items: Item[]; cursor: string | null; trouble: string | null; isLoading: boolean }>({
+  const [state, setState] = useState<PagesState<Item>>({
     items: [],
     cursor: null,
     trouble: null,
     isLoading: true,
+    wasAskedForMore: false,
   });
   const asked = useRef(0);
   const load = useCallback(
-    (before: Item[], cursor: string | null) => {
+    (before: Item[], cursor: string | null, wasAskedForMore: boolean) => {
       asked.current += 1;
       const own = asked.current;
-      setState({ items: before, cursor, trouble: null, isLoading: true });
+      const asBefore = { items: before, cursor, trouble: null, isLoading: false, wasAskedForMore };
+      setState({ ...asBefore, isLoading: true });
       read(cursor).then(
-        (page) => {
-          if (own !== asked.current) return;
-          setState({ items: [...before, ...page.items], cursor: page.next_cursor ?? null, trouble: null, isLoading: false });
+        ({ items, next_cursor: next = null }) => {
+          if (own === asked.current) setState({ ...asBefore, items: [...before, ...items], cursor: next });
         },
         (error: unknown) => {
-          if (own === asked.current) setState({ items: before, cursor, trouble: sentenceOf(error), isLoading: false });
+          if (own === asked.current) setState({ ...asBefore, trouble: sentenceOf(error) });
         },
       );
     },
     [read],
   );
   useEffect(() => {
-    load([], null);
+    load([], null, false);
     return () => {
       asked.current += 1;
     };
   }, [load]);
-  const { items, cursor, trouble, isLoading } = state;
-  const canGoOn = cursor !== null || trouble !== null;
-  return { items, trouble, isLoading, more: canGoOn ? () => load(items, cursor) : null };
+  const { cursor, ...shown } = state;
+  const { items, trouble, isLoading, wasAskedForMore } = shown;
+  const canGoOn = cursor !== null || trouble !== null || (isLoading && wasAskedForMore);
+  return { ...shown, more: canGoOn ? () => isLoading || load(items, cursor, true) : null };
 }

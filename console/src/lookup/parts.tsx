@@ -1,6 +1,7 @@
 // What the parts of Look up share: a section, a table, a link to another user.
 
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { hrefOf } from "../route.js";
 import type { Pages } from "./load.js";
 
@@ -78,7 +79,7 @@ export function Table<Item>({ caption, columns, items, keyOf, empty }: TableProp
 }
 
 export function PagedTable<Item>({ pages, empty, ...table }: Omit<TableProps<Item>, "items"> & { pages: Pages<Item> }) {
-  const { items, trouble, isLoading, more } = pages;
+  const { items, trouble, isLoading, wasAskedForMore, more } = pages;
   return (
     <>
       {(items.length > 0 || !(isLoading || trouble)) && <Table {...table} items={items} empty={empty} />}
@@ -87,13 +88,29 @@ export function PagedTable<Item>({ pages, empty, ...table }: Omit<TableProps<Ite
           {trouble}
         </p>
       )}
-      {isLoading && <p class="muted">Loading…</p>}
-      {more && !isLoading && (
-        <button type="button" onClick={more}>
-          {trouble === null ? "Show more" : "Try again"}
+      {isLoading && !more && <p class="muted">Loading…</p>}
+      {more && (
+        // It stays while it loads, and is never disabled: the focus would be lost.
+        <button type="button" aria-disabled={isLoading} onClick={more}>
+          {isLoading ? "Loading…" : trouble === null ? "Show more" : "Try again"}
         </button>
       )}
+      {!more && wasAskedForMore && <End />}
     </>
+  );
+}
+
+/** Stands where the button was, and has its focus. */
+function End() {
+  const end = useRef<HTMLParagraphElement>(null);
+  useLayoutEffect(() => {
+    // Whoever is elsewhere meanwhile stays there.
+    if (document.activeElement === document.body) end.current?.focus();
+  }, []);
+  return (
+    <p class="muted" ref={end} tabIndex={-1}>
+      This is all.
+    </p>
   );
 }
 

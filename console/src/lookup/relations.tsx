@@ -1,7 +1,7 @@
 // Whom the user follows, who follows the user, and how the user stands to somebody.
 
 import type { Headmark } from "@headmark/client";
-import { useCallback, useState } from "preact/hooks";
+import { useCallback, useRef, useState } from "preact/hooks";
 import { sentenceOf } from "../problem.js";
 import type { ListedUser, Relation, RelationCounts } from "../terms.js";
 import { count, Time } from "../ui/format.js";
@@ -76,15 +76,20 @@ function ListedUsers({ headmark, user, list }: Props & { list: List }) {
 function PairForm({ headmark, user }: Props) {
   const [answer, setAnswer] = useState<{ towards: Relation; back: Relation } | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
+  const asked = useRef(0);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const other = String(new FormData(event.currentTarget as HTMLFormElement).get("other")).trim();
     if (other === "") return;
+    asked.current += 1;
+    const own = asked.current;
     try {
       const [towards, back] = await Promise.all([relation(headmark, user, other), relation(headmark, other, user)]);
+      if (own !== asked.current) return;
       setAnswer({ towards, back });
       setTrouble(null);
     } catch (error) {
+      if (own !== asked.current) return;
       setAnswer(null);
       setTrouble(sentenceOf(error));
     }

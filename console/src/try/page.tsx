@@ -6,7 +6,6 @@ import { Name } from "../lookup/parts.js";
 import { sentenceOf } from "../problem.js";
 import { hrefOf } from "../route.js";
 import type { Session } from "../session.js";
-import { keep, recall } from "../tab.js";
 import { Guide, type Run, type Said } from "./guide-view.js";
 import { parseUsers, peopleOf } from "./people.js";
 import { PhoneView } from "./phone-view.js";
@@ -15,14 +14,12 @@ import { World } from "./world.js";
 /** Nobody knows whether the server did what was asked before it went away. */
 const BACK: Said = { text: "The server answers again. The last action may not have happened.", isTrouble: false };
 
-const STARTED = "headmark-try";
-
 export function TryPage({ session, isOpen, users }: { session: Session; isOpen: boolean; users: string | null }) {
   // A server with credentials may be the one that a product runs on: it is not written to unasked.
-  const [isStarted, setStarted] = useState(isOpen || recall(STARTED) === (users ?? ""));
+  const [isStarted, setStarted] = useState(isOpen || session.startedUsers === (users ?? ""));
   const isWrong = users !== null && parseUsers(users) === null;
   const start = () => {
-    keep(STARTED, users ?? "");
+    session.startedUsers = users ?? "";
     setStarted(true);
   };
   return (
@@ -99,8 +96,9 @@ function Consent({ users, onStart }: { users: string | null; onStart: () => void
     <section class="card narrow">
       <h2>This writes to the server</h2>
       <p>
-        The phones are those of the users {ids.join(", ")}. A broadcast goes to <b>every user of this server</b>. So use a server
-        on which nobody minds.
+        The phones are those of the users {ids.join(", ")}. Their group chat is the group {ids[0]}: the console makes it, and
+        leaves one alone that has other members. A broadcast goes to <b>every user of this server</b>. So use a server on which
+        nobody minds.
       </p>
       <div class="row">
         <button type="button" class="primary" onClick={onStart}>

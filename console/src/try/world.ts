@@ -1,5 +1,6 @@
 // The three phones, and everything that their users can do. Each action says in a sentence what it did.
 
+import type { Headmark } from "@headmark/client";
 import type { Session } from "../session.js";
 import { type Person, peopleOf } from "./people.js";
 import { Phone } from "./phone.js";
@@ -13,7 +14,8 @@ export class World {
   readonly people: Person[];
   /** Positions of likes that can be taken back, by "who whom". */
   readonly #likes = new Map<string, number[]>();
-  #groupIsMade = false;
+  /** What is known of the group with the id of the first one. */
+  #group: "nothing" | "made" | "complete" = "nothing";
   #unwatch: (() => void) | null = null;
 
   constructor(session: Session, users: string | null) {
@@ -96,20 +98,34 @@ export class World {
     return `${from.person.name} wrote to ${to.person.name}.`;
   }
 
-  /** A group of the three, with the id of the first one. */
   async sayToGroup(from: Phone): Promise<string> {
-    const group = this.people[0]?.id ?? "";
-    if (!this.#groupIsMade) {
-      await from.backend.PUT("/v1/groups/{group}", { params: { path: { group } }, body: {} });
-      const user_ids = this.people.map(({ id }) => id);
-      await from.backend.POST("/v1/groups/{group}/members", { params: { path: { group } }, body: { user_ids } });
-      this.#groupIsMade = true;
-    }
+    const group = await this.#groupOfThree(from);
     const { data } = await from.app.POST("/v1/groups/{group}/messages", {
       params: { path: { group } },
       body: { sender_id: from.user, client_id: freshId(), content: "Who is coming tonight?" },
     });
     return `${from.person.name} wrote to the group, whose head is ${data.seq}. Sending marks it as read for the sender.`;
+  }
+
+  /**
+   * The group with the id of the first one. One that was there before is somebody's: nobody joins
+   * it, and whoever else is in it gets no message of the console.
+   */
+  async #groupOfThree({ backend }: Phone): Promise<string> {
+    const user_ids = this.people.map(({ id }) => id);
+    const group = user_ids[0] ?? "";
+    const params = { path: { group } };
+    if (this.#group === "nothing") {
+      const { response } = await backend.PUT("/v1/groups/{group}", { params, body: {} });
+      if (response.status === 201) this.#group = "made";
+      else if (await isOf(user_ids, group, backend)) this.#group = "complete";
+      else throw new Error(`Group ${group} exists already and is not of these three alone. Take other users.`);
+    }
+    if (this.#group === "made") {
+      await backend.POST("/v1/groups/{group}/members", { params, body: { user_ids } });
+      this.#group = "complete";
+    }
+    return group;
   }
 
   /** To every user of the server. */
@@ -153,6 +169,13 @@ export class World {
     const chats = unreadDirects.length + unreadGroups.length;
     return `${phone.person.name} read ${chats === 1 ? "one chat" : `${chats} chats`}.`;
   }
+}
+
+/** Whether just these are the members, as where another window has made the group. */
+async function isOf(users: string[], group: string, headmark: Headmark): Promise<boolean> {
+  const params = { path: { group }, query: { limit: users.length + 1 } };
+  const { items } = (await headmark.GET("/v1/groups/{group}/members", { params })).data;
+  return items.length === users.length && items.every(({ user_id }) => users.includes(user_id));
 }
 
 /** What a client makes once and sends again when it tries again. */

@@ -131,6 +131,16 @@ it("the keyboard alone: a step of the guide, a row, another part, a user, a list
   await page.locator('input[name="list"]').first().focus();
   await page.keyboard.press("ArrowRight");
   await page.getByLabel("Relations", { exact: true }).getByText(LONGEST).waitFor();
+  const inbox = page.getByLabel("Inbox", { exact: true });
+  await inbox.getByRole("button", { name: "Show more" }).focus();
+  for (const [shown, has] of [
+    [40, "Show more"],
+    [45, "This is all."],
+  ] as const) {
+    await page.keyboard.press("Enter");
+    await expect.poll(() => inbox.locator("tbody tr").count()).toBe(shown);
+    await expect.poll(focused).toBe(has);
+  }
   expectNoFaults(opened);
   await opened.context.close();
 });

@@ -64,7 +64,7 @@ describe.each(TIERS)("Health on the %s tier", (tier) => {
     const stop = traffic();
     const perSecond = async (series: number) => Number((await now(page, "requests"))[series]?.replace("/s", ""));
     await expect.poll(() => perSecond(0), { timeout: 15_000 }).toBeGreaterThan(5);
-    expect(await perSecond(2)).toBeGreaterThan(5);
+    await expect.poll(() => perSecond(2), { timeout: 15_000 }).toBeGreaterThan(1);
     expect((await now(page, "commits"))[0]).toMatch(/^[\d.]+ ms$/);
     expect(Number((await now(page, "batch"))[0])).toBeGreaterThanOrEqual(1);
     expect((await now(page, "latency"))[1]).toMatch(/ m?s$/);
@@ -73,8 +73,10 @@ describe.each(TIERS)("Health on the %s tier", (tier) => {
     await table.getByText("/v1/users/{user}/badges/{badge}/increment").waitFor();
     const line = page.locator('[data-chart="requests"] path.line.s0');
     await expect.poll(() => line.getAttribute("d"), { timeout: 10_000 }).toMatch(/M.*L/);
-    if (isPictured && tier === "embedded") await page.waitForTimeout(45_000);
-    await picture(page, "health", 870);
+    if (tier === "embedded") {
+      if (isPictured) await page.waitForTimeout(45_000);
+      await picture(page, "health", 870);
+    }
     // Behind the newest point, the legend shows the point under the pointer.
     const box = await page.locator('[data-chart="requests"] svg').boundingBox();
     if (box) await page.mouse.move(box.x + box.width * 0.9, box.y + 20);

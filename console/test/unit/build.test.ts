@@ -25,6 +25,15 @@ it("the bundle names no other host and makes no HTML out of texts", async () => 
   }
 });
 
+it("the bundle carries the notices of the packages in it", async () => {
+  const files: Map<string, Buffer> = await bundle();
+  const notices = files.get("console.js")?.toString().split("/*!").at(-1);
+  for (const text of ["preact", "Copyright (c) 2015-present Jason Miller", "openapi-fetch", "Copyright (c) 2023 Drew Powers"]) {
+    expect(notices).toContain(text);
+  }
+  expect(notices?.match(/this permission notice shall be included in all/g)).toHaveLength(2);
+});
+
 it("no source sets HTML", async () => {
   const sources = (await readdir(new URL("../../src", import.meta.url), { recursive: true })).filter((path) =>
     /\.tsx?$/.test(path),

@@ -22,6 +22,9 @@ REPEATABLE = frozenset(
     }
 )
 
+# DELETEs that are not repeated so: what they delete may come into being again in between.
+ONCE = frozenset({"delete_badge", "delete_channel", "delete_dot"})
+
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
@@ -36,6 +39,8 @@ class Call(Generic[T]):
     idempotency_key: str | None = None
     takes_key: bool = False
     respond_async: bool = False
+    # A success may be a 204. Every other one is a JSON object.
+    may_be_empty: bool = False
 
     @property
     def url_path(self) -> str:
@@ -52,7 +57,7 @@ class Call(Generic[T]):
 
     @property
     def params(self) -> dict[str, str]:
-        return {name: str(value) for name, value in self.query.items() if value is not None}
+        return {name: text_of(value) for name, value in self.query.items() if value is not None}
 
     @property
     def json(self) -> dict[str, Any] | None:
@@ -64,10 +69,15 @@ class Call(Generic[T]):
     def is_repeatable(self) -> bool:
         """Whether a second request changes nothing that the first did not."""
         if self.method != "POST" or self.idempotency_key is not None:
-            return True
+            return self.operation not in ONCE
         sent = self.json or {}
         names = ("client_id", "up_to", "up_to_seq")
         return self.operation in REPEATABLE or any(name in sent for name in names)
+
+
+def text_of(value: object) -> str:
+    """A value in a query."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import ssl
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
@@ -18,15 +16,11 @@ from .clock import Clock, SystemClock
 from .errors import NoAnswerError
 from .exchange import Attempt, Limits, Pause, Reply, Steps, exchange
 from .token_thread import TokenThread
+from .tokens import AsyncToken, AsyncTokens, Source, Token, Tokens, Used
+from .within import TooLateError, within
 
 T = TypeVar("T")
 Self = TypeVar("Self")
-
-# A token, or a function that returns one. After a 401 it is called once with True: get a new one.
-# What an async one awaits is a part of the time of an attempt. A call of another one cannot be
-# ended: it must return soon, so its own requests need a time limit.
-Token = str | Callable[[bool], str]
-AsyncToken = str | Callable[[bool], "str | Awaitable[str]"]
 
 # The time to connect is a part of the time of an attempt.
 CONNECT_TIMEOUT_S = 5.0
@@ -49,11 +43,12 @@ USER_AGENT = user_agent()
 class _Client:
     """What both clients keep."""
 
-    def __init__(self, base_url: str, token: Any, limits: Limits, clock: Clock) -> None:
+    _tokens: Tokens | Source
+
+    def __init__(self, base_url: str, limits: Limits, clock: Clock) -> None:
         self.base_url = base_url.rstrip("/")
         self.limits = limits
         self.clock = clock
-        self._token = token
 
     def _steps(
         self, call: Call[T], tag: str | None, timeout_s: float | None, retries: int | None
@@ -63,12 +58,12 @@ class _Client:
             limits = replace(limits, timeout_s=timeout_s)
         if retries is not None:
             limits = replace(limits, retries=retries)
-        return exchange(call, limits, self.clock, tag=tag, can_renew=callable(self._token))
+        return exchange(call, limits, self.clock, tag=tag, can_renew=self._tokens.can_renew)
 
-    def _request(self, call: Call[Any], attempt: Attempt, token: str | None) -> dict[str, Any]:
+    def _request(self, call: Call[Any], attempt: Attempt, used: Used | None) -> dict[str, Any]:
         headers = {"user-agent": USER_AGENT, **attempt.headers}
-        if token is not None:
-            headers["authorization"] = f"Bearer {token}"
+        if used is not None:
+            headers["authorization"] = used.header
         connect_s = min(CONNECT_TIMEOUT_S, attempt.timeout_s)
         return {
             "method": call.method,
@@ -86,21 +81,27 @@ def _connections(limits: Limits) -> httpx.Limits:
     )
 
 
-def _no_answer(call: Call[Any], error: Exception) -> NoAnswerError:
-    detail = str(error) or type(error).__name__
+def _no_answer(call: Call[Any], error: httpx.RequestError) -> NoAnswerError:
+    # The text of a local one may hold a header, and so the token.
+    is_local = isinstance(error, httpx.LocalProtocolError)
+    detail = ("" if is_local else str(error)) or type(error).__name__
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
         return NoAnswerError(call.name, "not_sent", detail)
-    is_late = isinstance(error, httpx.TimeoutException | asyncio.TimeoutError)
+    is_late = isinstance(error, httpx.TimeoutException)
     return NoAnswerError(call.name, "timeout" if is_late else "network", detail)
 
 
-def _reply(response: httpx.Response, body: bytes) -> Reply:
+def _reply(response: httpx.Response, body: bytes, used: Used | None) -> Reply:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Reply(response.status_code, headers, body)
+    return Reply(response.status_code, headers, body, used)
 
 
 class Headmark(_Client):
-    """A client for threads: they may share one. Close it, or use it as a context manager."""
+    """A client for threads: they may share one. Close it, or use it as a context manager.
+
+    Until the headers of an answer have come, its time limit is for each part that is received, as
+    httpx has no other: headers that drip may take longer. `AsyncHeadmark` bounds all of it.
+    """
 
     def __init__(
         self,
@@ -114,7 +115,8 @@ class Headmark(_Client):
     ) -> None:
         """`base_url` is without `/v1`. `verify` and `transport` are those of httpx. A `transport`
         bounds its connections itself."""
-        super().__init__(base_url, token, limits or Limits(), clock or SystemClock())
+        super().__init__(base_url, limits or Limits(), clock or SystemClock())
+        self._tokens: Tokens = Tokens(token)
         self._verify, self._transport = verify, transport
         self._http = httpx.Client(
             verify=verify, transport=transport, limits=_connections(self.limits)
@@ -125,7 +127,8 @@ class Headmark(_Client):
     ) -> T:
         """Sends a call of `headmark.routes` and returns the body of the answer.
 
-        Raises `ProblemError` when the server refuses, `NoAnswerError` when no usable answer comes.
+        Raises `ProblemError` when the server refuses, `NoAnswerError` when no usable answer comes,
+        and `ValueError` for what cannot be sent, such as a token with a space in it.
         """
         return self._run(call, self._steps(call, None, timeout_s, retries)).data
 
@@ -157,17 +160,17 @@ class Headmark(_Client):
                 outcome = self._attempt(call, step)
 
     def _attempt(self, call: Call[Any], attempt: Attempt) -> Reply | NoAnswerError:
-        token = self._token(attempt.renew_token) if callable(self._token) else self._token
+        used = self._tokens.get(attempt.rejected)
         deadline = self.clock.now() + attempt.timeout_s
         try:
-            with self._http.stream(**self._request(call, attempt, token)) as response:
+            with self._http.stream(**self._request(call, attempt, used)) as response:
                 body = bytearray()
-                # The limits of httpx are for each read: an answer that drips has to end, too.
+                # The limits of httpx are for each read: a body that drips has to end, too.
                 for chunk in response.iter_bytes():
                     body += chunk
                     if self.clock.now() > deadline:
                         return NoAnswerError(call.name, "timeout", "the body took too long")
-                return _reply(response, bytes(body))
+                return _reply(response, bytes(body), used)
         except httpx.RequestError as error:
             return _no_answer(call, error)
 
@@ -176,14 +179,16 @@ class Headmark(_Client):
         transport = self._transport
         if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
             raise TypeError("the transport is not an httpx.AsyncBaseTransport, too")
-        return AsyncHeadmark(
+        client = AsyncHeadmark(
             self.base_url,
-            token=TokenThread(self._token) if callable(self._token) else self._token,
             limits=self.limits,
             verify=self._verify,
             transport=transport,
             clock=self.clock,
         )
+        # Of this client, so that they share renewals.
+        client._tokens = TokenThread(self._tokens)
+        return client
 
     def close(self) -> None:
         self._http.close()
@@ -215,7 +220,8 @@ class AsyncHeadmark(_Client):
     ) -> None:
         """`base_url` is without `/v1`. `verify` and `transport` are those of httpx. A `transport`
         bounds its connections itself."""
-        super().__init__(base_url, token, limits or Limits(), clock or SystemClock())
+        super().__init__(base_url, limits or Limits(), clock or SystemClock())
+        self._tokens: Source = AsyncTokens(token)
         self._http = httpx.AsyncClient(
             verify=verify, transport=transport, limits=_connections(self.limits)
         )
@@ -255,26 +261,24 @@ class AsyncHeadmark(_Client):
     async def _attempt(self, call: Call[Any], attempt: Attempt) -> Reply | NoAnswerError:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + attempt.timeout_s
-        token = self._token(attempt.renew_token) if callable(self._token) else self._token
-        if inspect.isawaitable(token):
-            pending = asyncio.ensure_future(token)
-            try:
-                # Not `wait_for`: what the function raises is raised, a TimeoutError, too.
-                await asyncio.wait([pending], timeout=attempt.timeout_s)
-                if not pending.done():
-                    return NoAnswerError(call.name, "not_sent", "the token did not come in time")
-                token = pending.result()
-            finally:
-                pending.cancel()
-        request = self._request(call, attempt, token)
         try:
-            return await asyncio.wait_for(self._receive(request), deadline - loop.time())
-        except (httpx.RequestError, asyncio.TimeoutError) as error:
+            getting = self._tokens.get(attempt.rejected)
+            # A function may hang.
+            is_fixed = not self._tokens.can_renew
+            used = await getting if is_fixed else await within(attempt.timeout_s, getting)
+        except TooLateError:
+            return NoAnswerError(call.name, "not_sent", "the token did not come in time")
+        receiving = self._receive(self._request(call, attempt, used), used)
+        try:
+            return await within(deadline - loop.time(), receiving)
+        except TooLateError:
+            return NoAnswerError(call.name, "timeout", "the answer did not come in time")
+        except httpx.RequestError as error:
             return _no_answer(call, error)
 
-    async def _receive(self, request: dict[str, Any]) -> Reply:
+    async def _receive(self, request: dict[str, Any], used: Used | None) -> Reply:
         async with self._http.stream(**request) as response:
-            return _reply(response, await response.aread())
+            return _reply(response, await response.aread(), used)
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -66,13 +66,30 @@ class NoAnswerError(HeadmarkError):
 
 
 def problem_of(body: bytes) -> ProblemOut | None:
-    """None: the page of a proxy. The status says enough."""
-    try:
-        problem = json.loads(body)
-    except ValueError:
+    """None: it is of a proxy or a firewall, which may have codes of its own. The status says
+    enough."""
+    problem = json_of(body)
+    if not isinstance(problem, dict):
         return None
-    is_problem = isinstance(problem, dict) and isinstance(problem.get("code"), str)
-    return cast(ProblemOut, problem) if is_problem else None
+    if not all(isinstance(problem.get(name), str) for name in ("code", "title", "detail")):
+        return None
+    places = problem.pop("errors", None)
+    found = [place for place in places if is_place(place)] if isinstance(places, list) else []
+    return cast(ProblemOut, {**problem, "errors": found} if found else problem)
+
+
+def is_place(place: object) -> bool:
+    return isinstance(place, dict) and all(
+        isinstance(place.get(name), str) for name in ("pointer", "detail")
+    )
+
+
+def json_of(body: bytes) -> object:
+    """None: it is no JSON."""
+    try:
+        return cast(object, json.loads(body))
+    except (ValueError, RecursionError):
+        return None
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

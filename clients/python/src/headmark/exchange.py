@@ -6,7 +6,6 @@ async client retry by the same code.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
@@ -14,8 +13,10 @@ from typing import Any, TypeVar, cast
 
 from .call import Answer, Call
 from .clock import Clock
-from .errors import NoAnswerError, ProblemError, problem_of, retry_after_of
-from .pace import backoff_ms, is_retryable, jitter_ms, retry_after_ms
+from .errors import NoAnswerError, ProblemError, json_of, problem_of, retry_after_of
+from .pace import is_retryable, jitter_ms, pause_ms
+from .tokens import Used
+from .visible import is_visible, visible
 
 T = TypeVar("T")
 
@@ -45,8 +46,8 @@ class Attempt:
 
     headers: Mapping[str, str]
     timeout_s: float
-    # The token was rejected: get a new one.
-    renew_token: bool
+    # Send it with another token than this one.
+    rejected: Used | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Reply:
     # Names in lower case.
     headers: Mapping[str, str]
     body: bytes
+    used: Used | None
 
 
 Steps = Generator["Attempt | Pause", "Reply | NoAnswerError | None", Answer[T]]
@@ -73,19 +75,24 @@ def exchange(
         call = replace(call, idempotency_key=uuid.uuid4().hex)
     headers = headers_of(call, tag)
     deadline = clock.now() + limits.total_s
-    failures, renew, renewed = 0, False, False
+    failures, rejections = 0, 0
+    rejected: Used | None = None
+    is_renewed = False
     while True:
         wait_s = float(call.query.get("wait") or 0)
-        outcome = yield Attempt(headers, wait_s + limits.timeout_s, renew)
+        outcome = yield Attempt(headers, wait_s + limits.timeout_s, rejected)
         assert outcome is not None, "the driver sends the outcome of an attempt"
-        renew = False
         result = read(call, outcome, tag)
         if isinstance(result, Answer):
             return result
-        is_rejected = isinstance(result, ProblemError) and result.status == 401
-        if is_rejected and can_renew and not renewed:
-            renew = renewed = True
-            continue
+        rejected = None
+        if can_renew and isinstance(outcome, Reply) and outcome.used:
+            is_renewed = is_renewed or outcome.used.is_renewed
+            # The first one may be older than a renewal for another request.
+            if outcome.status == 401 and not is_renewed and rejections < 2:
+                rejections += 1
+                rejected = outcome.used
+                continue
         failures += 1
         if failures > limits.retries or not may_retry(call, result):
             raise result
@@ -104,9 +111,8 @@ def may_retry(call: Call[Any], error: ProblemError | NoAnswerError) -> bool:
 
 
 def pause_after(error: ProblemError | NoAnswerError, failures: int, clock: Clock) -> float:
-    asked = retry_after_ms(error.retry_after_s) if isinstance(error, ProblemError) else None
-    pause_ms = backoff_ms(failures) if asked is None else asked
-    return (pause_ms + clock.random() * jitter_ms(pause_ms)) / 1_000
+    ms = pause_ms(failures, error.retry_after_s if isinstance(error, ProblemError) else None)
+    return (ms + clock.random() * jitter_ms(ms)) / 1_000
 
 
 def headers_of(call: Call[Any], tag: str | None) -> dict[str, str]:
@@ -117,11 +123,11 @@ def headers_of(call: Call[Any], tag: str | None) -> dict[str, str]:
         "x-request-id": uuid.uuid4().hex,
     }
     if call.idempotency_key is not None:
-        headers["idempotency-key"] = call.idempotency_key
+        headers["idempotency-key"] = visible("the idempotency key", call.idempotency_key)
     if call.respond_async:
         headers["prefer"] = "respond-async"
     if tag is not None:
-        headers["if-none-match"] = tag
+        headers["if-none-match"] = visible("the tag", tag)
     return headers
 
 
@@ -131,21 +137,21 @@ def read(
     if isinstance(outcome, NoAnswerError):
         return outcome
     status, headers, body = outcome.status, outcome.headers, outcome.body
-    if not (200 <= status < 300 or (status == 304 and tag is not None)):
+    if not (200 <= status < 300 or status == 304):
         return ProblemError(call.name, status, problem_of(body), headers)
     data: object = None
-    if status not in (204, 304):
-        try:
-            data = json.loads(body)
-        except ValueError:
-            data = None
+    is_empty = tag is not None if status == 304 else status == 204 and call.may_be_empty
+    if not is_empty:
+        data = json_of(body)
         if not isinstance(data, dict):
             # A captive portal, a broken proxy: every answer of Headmark is an object.
             return NoAnswerError(call.name, "malformed", f"status {status} without a JSON object")
+    etag = headers.get("etag", "")
     return Answer(
         status=status,
         data=cast(T, data),
-        etag=headers.get("etag"),
+        # A tag that cannot be sent back is of no use.
+        etag=etag if is_visible(etag) else None,
         poll_interval_s=positive(headers.get("x-poll-interval")),
         retry_after_s=retry_after_of(headers),
         request_id=headers.get("x-request-id"),

@@ -17,7 +17,7 @@ from .machines.inbox import initial_inbox, step_inbox
 from .machines.inbox_types import Fetch, Gap, InboxPosition, InboxState, InboxStatus
 from .machines.loop import Trouble
 from .poller import check_names, nothing
-from .runner import Looping, Runner, answer_of, call_safely, ended
+from .runner import Looping, Runner, answer_of, call_safely, ended, looks_like
 from .types import Id, ItemOut
 
 logger = logging.getLogger("headmark")
@@ -58,8 +58,10 @@ class AsyncInboxReader(Looping[InboxState]):
         """`position` is what the app stored with its last items; None on a new device.
 
         `on_items(items, position)` stores both in one transaction. The next items come when it
-        returns. When it raises, the same items come again. `on_reset()` drops all items and the
-        position: the server was restored, and everything comes again.
+        returns. When it raises, the same items come again. After `on_gap` there are no items,
+        but a position. `on_reset()` drops the position and keeps the items: the server was
+        restored, or its database failed over. Everything that the server still keeps comes again,
+        with the numbers of another epoch.
         """
         check_names(options, InboxOptions)
         self._headmark = headmark
@@ -122,7 +124,7 @@ class AsyncInboxReader(Looping[InboxState]):
         )
         answer = await self._headmark.fetch(call, retries=0, timeout_s=self._timeout_s)
         event: dict[str, Any] = {"type": "answer", **answer_of(answer, effect["id"])}
-        if answer.data and isinstance(answer.data.get("items"), list):
+        if looks_like(answer.data, items=list, epoch=str, next_after=int, has_more=bool):
             event["body"] = answer.data
         return event
 

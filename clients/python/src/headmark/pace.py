@@ -18,10 +18,15 @@ def backoff_ms(failures: int) -> int:
     return min(doubled, BACKOFF_MAX_MS)
 
 
-def retry_after_ms(retry_after_s: float | None) -> int | None:
-    if retry_after_s is None or retry_after_s < 0:
-        return None
-    return int(min(retry_after_s, RETRY_AFTER_MAX_S) * 1_000)
+def retry_after_ms(retry_after_s: float | None) -> int:
+    """0: the server asks for no pause."""
+    return int(min(max(retry_after_s or 0, 0), RETRY_AFTER_MAX_S) * 1_000)
+
+
+def pause_ms(failures: int, retry_after_s: float | None = None) -> int:
+    """After failures in a row. A server that asks for no pause, or always for the same one, gets
+    the backoff all the same."""
+    return max(backoff_ms(failures), retry_after_ms(retry_after_s))
 
 
 def jitter_ms(pause_ms: int) -> int:

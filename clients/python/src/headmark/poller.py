@@ -15,7 +15,7 @@ from .client import AsyncHeadmark
 from .machines.poller import Poll, PollerState, UnreadView, initial_poller, step_poller
 from .machines.resets import Refused, SendReset
 from .machines.summary import ResetKind
-from .runner import Looping, Runner, answer_of, call_safely, ended
+from .runner import Looping, Runner, answer_of, call_safely, ended, looks_like
 from .types import Id
 
 
@@ -81,7 +81,8 @@ class AsyncUnreadPoller(Looping[PollerState]):
 
     def reset(self, kind: ResetKind, name: str, up_to: int | None = None) -> None:
         """Shows the badge as read at once, and tells the server. Without `up_to`: up to the head
-        that is shown."""
+        that is shown. Before the first answer nothing is shown. A reset with `up_to` waits for it;
+        another one does nothing."""
         event = {"type": "reset", "kind": kind, "name": name}
         self._runner.send(event if up_to is None else {**event, "up_to": up_to})
 
@@ -118,7 +119,7 @@ class AsyncUnreadPoller(Looping[PollerState]):
         event: dict[str, Any] = {"type": "answer", **answer_of(answer, effect["id"])}
         if answer.etag is not None:
             event["tag"] = answer.etag
-        if answer.data and isinstance(answer.data.get("epoch"), str):
+        if looks_like(answer.data, epoch=str, degraded=bool):
             event["body"] = answer.data
         return event
 
@@ -126,7 +127,7 @@ class AsyncUnreadPoller(Looping[PollerState]):
         call = reset_call(self._user, effect["kind"], effect["name"], effect["up_to"])
         answer = await self._headmark.fetch(call, retries=0, timeout_s=self._timeout_s)
         event: dict[str, Any] = {"type": "reset_answer", **answer_of(answer, effect["id"])}
-        if answer.data and isinstance(answer.data.get("revision"), int):
+        if looks_like(answer.data, head=int, revision=int):
             event["body"] = answer.data
         return event
 

@@ -96,7 +96,13 @@ def send_broadcast(
 
 def delete_channel(channel: types.Name) -> Call[None]:
     """Delete a channel."""
-    return Call("delete_channel", "DELETE", "/v1/broadcasts/{channel}", path={"channel": channel})
+    return Call(
+        "delete_channel",
+        "DELETE",
+        "/v1/broadcasts/{channel}",
+        path={"channel": channel},
+        may_be_empty=True,
+    )
 
 
 def withdraw_broadcast(channel: types.Name, seq: types.Seq) -> Call[None]:
@@ -106,6 +112,7 @@ def withdraw_broadcast(channel: types.Name, seq: types.Seq) -> Call[None]:
         "DELETE",
         "/v1/broadcasts/{channel}/{seq}",
         path={"channel": channel, "seq": seq},
+        may_be_empty=True,
     )
 
 
@@ -118,12 +125,20 @@ def list_dots(
 
 def delete_dot(dot: types.Name) -> Call[None]:
     """Delete a dot."""
-    return Call("delete_dot", "DELETE", "/v1/dots/{dot}", path={"dot": dot})
+    return Call("delete_dot", "DELETE", "/v1/dots/{dot}", path={"dot": dot}, may_be_empty=True)
 
 
-def light_dot(dot: types.Name) -> Call[types.LitDotOut]:
+def light_dot(dot: types.Name, *, idempotency_key: str | None = None) -> Call[types.LitDotOut]:
     """Light a dot for all users."""
-    return Call("light_dot", "POST", "/v1/dots/{dot}/light", path={"dot": dot}, body={})
+    return Call(
+        "light_dot",
+        "POST",
+        "/v1/dots/{dot}/light",
+        path={"dot": dot},
+        idempotency_key=idempotency_key,
+        takes_key=True,
+        body={},
+    )
 
 
 def list_events(
@@ -207,6 +222,7 @@ def leave_group(group: Id, user: Id) -> Call[None]:
         "DELETE",
         "/v1/groups/{group}/members/{user}",
         path={"group": group, "user": user},
+        may_be_empty=True,
     )
 
 
@@ -274,6 +290,7 @@ def recall_group_message(group: Id, seq: types.Seq) -> Call[None]:
         "DELETE",
         "/v1/groups/{group}/messages/{seq}",
         path={"group": group, "seq": seq},
+        may_be_empty=True,
     )
 
 
@@ -380,10 +397,11 @@ def withdraw_notification(notification_id: Id) -> Call[None]:
         "DELETE",
         "/v1/notifications/{notification_id}",
         path={"notification_id": notification_id},
+        may_be_empty=True,
     )
 
 
-def get_operation(id: Id) -> Call[types.OperationOut]:
+def get_operation(id: types.OperationId) -> Call[types.OperationOut]:
     """Get an asynchronous operation."""
     return Call("get_operation", "GET", "/v1/operations/{id}", path={"id": id})
 
@@ -552,6 +570,7 @@ def unblock_user(
         "/v1/users/{user}/blocks/{target}",
         path={"user": user, "target": target},
         respond_async=respond_async,
+        may_be_empty=True,
     )
 
 
@@ -657,6 +676,7 @@ def delete_device(user: Id, device_id: types.ClientId) -> Call[None]:
         "DELETE",
         "/v1/users/{user}/devices/{device_id}",
         path={"user": user, "device_id": device_id},
+        may_be_empty=True,
     )
 
 
@@ -721,6 +741,7 @@ def recall_direct_message(user: Id, peer: Id, seq: types.Seq) -> Call[None]:
         "DELETE",
         "/v1/users/{user}/directs/{peer}/messages/{seq}",
         path={"user": user, "peer": peer, "seq": seq},
+        may_be_empty=True,
     )
 
 
@@ -840,7 +861,7 @@ def list_sent_follow_requests(
 
 def accept_follow_request(
     user: Id, fan: Id, *, respond_async: bool = False
-) -> Call[types.RelationOut | types.AcceptedOut]:
+) -> Call[types.ChangedRelationOut | types.AcceptedOut]:
     """Accept a follow request."""
     return Call(
         "accept_follow_request",
@@ -862,6 +883,7 @@ def refuse_follow_request(
         "/v1/users/{user}/follow-requests/{fan}",
         path={"user": user, "fan": fan},
         respond_async=respond_async,
+        may_be_empty=True,
     )
 
 
@@ -888,6 +910,7 @@ def remove_follower(
         "/v1/users/{user}/followers/{fan}",
         path={"user": user, "fan": fan},
         respond_async=respond_async,
+        may_be_empty=True,
     )
 
 
@@ -948,6 +971,7 @@ def unfollow_user(
         "/v1/users/{user}/following/{target}",
         path={"user": user, "target": target},
         respond_async=respond_async,
+        may_be_empty=True,
     )
 
 
@@ -1095,6 +1119,7 @@ def unmute_user(user: Id, target: Id) -> Call[None]:
         "DELETE",
         "/v1/users/{user}/mutes/{target}",
         path={"user": user, "target": target},
+        may_be_empty=True,
     )
 
 
@@ -1216,6 +1241,7 @@ def delete_post(user: Id, post_id: types.ClientId) -> Call[None]:
         "DELETE",
         "/v1/users/{user}/posts/{post_id}",
         path={"user": user, "post_id": post_id},
+        may_be_empty=True,
     )
 
 
@@ -1344,4 +1370,5 @@ def delete_view_item(
         "DELETE",
         "/v1/views/{view}/{view_id}/items/{item_id}",
         path={"view": view, "view_id": view_id, "item_id": item_id},
+        may_be_empty=True,
     )

@@ -154,6 +154,13 @@ async def ended(request: Callable[[Any], Awaitable[Any]], effect: Any, type: str
         return {"type": "failed", "id": id}
 
 
+def looks_like(body: Any, **fields: type) -> bool:
+    """Of the route, and not the JSON of something else."""
+    return isinstance(body, dict) and all(
+        isinstance(body.get(name), type) for name, type in fields.items()
+    )
+
+
 def answer_of(answer: Answer[Any], id: int) -> AnswerFields:
     """What a machine sees of a success."""
     event: AnswerFields = {"id": id, "status": answer.status}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+
+from .tokens import Tokens, Used
 
 
 class TokenThread:
@@ -17,24 +18,27 @@ class TokenThread:
     process waits for it.
     """
 
-    def __init__(self, function: Callable[[bool], str]) -> None:
-        self._function = function
-        self._running: dict[bool, asyncio.Future[str]] = {}
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self.can_renew = tokens.can_renew
+        self._running: dict[Used | None, asyncio.Future[Used | None]] = {}
 
-    async def __call__(self, is_rejected: bool) -> str:
-        running = self._running.get(is_rejected) or self._start(is_rejected)
+    async def get(self, rejected: Used | None) -> Used | None:
+        if not self.can_renew:
+            return self._tokens.get()
+        running = self._running.get(rejected) or self._start(rejected)
         # An attempt whose time is over gives up. The next one, or another request, waits on.
         return await asyncio.shield(running)
 
-    def _start(self, is_rejected: bool) -> asyncio.Future[str]:
+    def _start(self, rejected: Used | None) -> asyncio.Future[Used | None]:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[str] = loop.create_future()
-        self._running[is_rejected] = future
-        future.add_done_callback(lambda _: self._running.pop(is_rejected))
+        future: asyncio.Future[Used | None] = loop.create_future()
+        self._running[rejected] = future
+        future.add_done_callback(lambda _: self._running.pop(rejected))
 
         def run() -> None:
             try:
-                end = partial(future.set_result, self._function(is_rejected))
+                end = partial(future.set_result, self._tokens.get(rejected))
             except BaseException as error:
                 end = partial(future.set_exception, error)
             # RuntimeError: the loop has ended, and nobody waits any more.

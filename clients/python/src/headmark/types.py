@@ -1433,6 +1433,7 @@ class SentOut(TypedDict):
     """A sent direct message."""
 
     own_seq: NotRequired[int]
+    revision: int
     sent_at: UnixMs
     seq: int
 

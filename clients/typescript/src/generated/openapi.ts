@@ -803,8 +803,8 @@ export interface paths {
         get?: never;
         /**
          * Block a user
-         * @description Removes the follows and requests in both directions, and forbids new follows and direct messages between the
-         *     two users. Returns the relation. A repeat changes nothing.
+         * @description Removes the follows and requests in both directions, and forbids new ones. The blocked user can send
+         *     the user no direct messages. Returns the relation. A repeat changes nothing.
          */
         put: operations["block_user"];
         post?: never;
@@ -4790,6 +4790,12 @@ export interface components {
              * @example 31
              */
             own_seq?: number;
+            /**
+             * Format: int64
+             * @description The sender's revision after the write.
+             * @example 918
+             */
+            revision: number;
             /** @description When it was sent. */
             sent_at: components["schemas"]["UnixMs"];
             /**
@@ -5566,6 +5572,8 @@ export interface components {
         ETag: string;
         /** @description True where this is the response to an earlier request with the same key */
         "Idempotent-Replayed": boolean;
+        /** @description `respond-async`, where the server accepted the write to apply it later */
+        "Preference-Applied": string;
         /** @description After how many seconds to try again */
         "Retry-After": number;
         /** @description The recommended polling interval, in seconds */
@@ -5832,6 +5840,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -5869,6 +5878,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6005,6 +6015,7 @@ export interface operations {
             400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
+            410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -6041,7 +6052,10 @@ export interface operations {
     light_dot: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The same key with the same body replays the first response */
+                "Idempotency-Key"?: components["schemas"]["IdempotencyKey"];
+            };
             path: {
                 /** @example mall */
                 dot: components["schemas"]["Name"];
@@ -6058,6 +6072,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -6065,14 +6080,14 @@ export interface operations {
                     "application/json": components["schemas"]["LitDotOut"];
                 };
             };
-            400: components["responses"]["400.invalid_path.invalid_query.malformed_json.malformed_request"];
+            400: components["responses"]["400.invalid_header.invalid_path.invalid_query.malformed_json.malformed_request"];
             401: components["responses"]["401.unauthorized"];
-            403: components["responses"]["403.cross_origin.forbidden"];
+            403: components["responses"]["403.cross_origin.forbidden.replayed"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.too_many"];
+            409: components["responses"]["409.idempotency_in_progress.too_many.replayed"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
-            422: components["responses"]["422.invalid_body"];
+            422: components["responses"]["422.idempotency_key_reused.invalid_body"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
@@ -6897,7 +6912,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
-            410: components["responses"]["410.gone"];
+            410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
             503: components["responses"]["503.overloaded.shutting_down.store_unavailable"];
@@ -7380,6 +7395,7 @@ export interface operations {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7425,6 +7441,7 @@ export interface operations {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8611,7 +8628,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RelationOut"];
+                    "application/json": components["schemas"]["ChangedRelationOut"];
                 };
             };
             /** @description Accepted */
@@ -8619,6 +8636,7 @@ export interface operations {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8665,6 +8683,7 @@ export interface operations {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8788,6 +8807,7 @@ export interface operations {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8894,6 +8914,7 @@ export interface operations {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -8939,6 +8960,7 @@ export interface operations {
                 headers: {
                     /** @description The URL of the operation */
                     Location?: string;
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -9496,7 +9518,7 @@ export interface operations {
             422: components["responses"]["422.invalid_body.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
-            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     unmute_user: {
@@ -9530,7 +9552,7 @@ export interface operations {
             422: components["responses"]["422.self_relation"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
-            503: components["responses"]["503.outcome_unknown.overloaded.shutting_down.store_unavailable"];
+            503: components["responses"]["503.operations_pending.outcome_unknown.overloaded.shutting_down.store_unavailable"];
         };
     };
     get_mutes_ids: {

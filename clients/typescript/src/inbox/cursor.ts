@@ -3,7 +3,7 @@
 
 import type { Answer } from "../answer.js";
 import { canRepeat, nextId, startSleep } from "../loop.js";
-import { backoffMs, retryAfterMs } from "../pace.js";
+import { pauseMs } from "../pace.js";
 import type { CursorState, InboxDraft as Draft } from "./types.js";
 
 export function initialCursor(sent: number): CursorState {
@@ -45,6 +45,11 @@ export function answerCursor(draft: Draft, id: number, answer: Answer | null): v
     draft.state.cursor = { ...cursor, sent: cursor.task.seq, failures: 0, task: null };
     return putCursor(draft);
   }
+  // Nobody may say so now. It is put again when the loop goes on: after the next items, or after signing in.
+  if (answer?.status === 401) {
+    draft.state.cursor = { ...cursor, failures: 0, task: null };
+    return;
+  }
   // A refused cursor is not put again before it moves. Reading goes on: the device has its position.
   if (answer && !canRepeat(answer)) {
     draft.state.cursor = { ...cursor, sent: cursor.task.seq, failures: 0, task: null };
@@ -52,7 +57,7 @@ export function answerCursor(draft: Draft, id: number, answer: Answer | null): v
   }
   const failures = cursor.failures + 1;
   draft.state.cursor = { ...cursor, failures, task: null };
-  if (draft.state.running) sleep(draft, retryAfterMs(answer?.retry_after_s) ?? backoffMs(failures));
+  if (draft.state.running) sleep(draft, pauseMs(failures, answer?.retry_after_s));
 }
 
 export function wakeCursor(draft: Draft, id: number): void {

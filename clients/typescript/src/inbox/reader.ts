@@ -19,10 +19,14 @@ export interface InboxReaderOptions {
   position: InboxPosition | null;
   /**
    * Stores the items and the position in one transaction. The next items come when it resolves. When
-   * it rejects, the same items come again.
+   * it rejects, the same items come again. After `onGap` there are no items, but a position.
    */
   onItems: (items: InboxItem[], position: InboxPosition) => Promise<void> | void;
-  /** The server was restored: drop all items and the position. Everything comes again. */
+  /**
+   * Numbers begin again: the server was restored, or its database failed over. Drop the position, and
+   * keep the items. Everything that the server still keeps comes again, with the numbers of another
+   * epoch. Older items are with the app alone.
+   */
   onReset: () => Promise<void> | void;
   /** Items after `after` and before `earliestSeq` expired before this device fetched them. */
   onGap?: (gap: { after: number; earliestSeq: number }) => void;

@@ -2,7 +2,7 @@
 // Each item goes to the app once, in order: the next page is not asked for before the app has stored
 // this one. `clients/README.md` explains each rule.
 
-import { NO_ANSWER } from "../answer.js";
+import { NO_ANSWER, troubleOf } from "../answer.js";
 import { command, initialLoop, mayRequest, nextId, refuse, retry, sleep, statusOf, succeed, takePace } from "../loop.js";
 import { DEFAULT_INTERVAL_MS, isEarly, MIN_GAP_MS } from "../pace.js";
 import type { InboxPage } from "../types.js";
@@ -109,8 +109,10 @@ function answer(draft: InboxDraft, event: PageAnswer, { started_at, wait_s }: Re
 
 function take(draft: InboxDraft, page: InboxPage, isHeld: boolean): void {
   const { state } = draft;
-  succeed(state);
   const after = state.position?.after ?? 0;
+  // It would come again and again, without a pause.
+  if (page.has_more && page.next_after <= after) return retry(draft, troubleOf({ status: 200 }));
+  succeed(state);
   const items = page.items.filter((item) => item.seq > after);
   const position = { epoch: page.epoch, after: Math.max(after, page.next_after) };
   if (page.has_more) state.not_before = draft.now;
@@ -129,13 +131,15 @@ function delivered(draft: InboxDraft): void {
   if (delivery?.type === "deliver") {
     state.position = delivery.position;
     state.has_all = !delivery.has_more;
+    // After a gap, whether there is more.
+    state.asks_at_once = delivery.items.length === 0;
     if (state.running) putCursor(draft);
     else putLastCursor(draft);
   }
   next(draft);
 }
 
-/** The numbers start again: the app drops its items, and the reader fetches all of them. */
+/** The numbers start again: the app drops its position, and the reader fetches what the server keeps. */
 function reset(draft: InboxDraft): void {
   succeed(draft.state);
   draft.state.position = null;
@@ -147,6 +151,7 @@ function reset(draft: InboxDraft): void {
 function skip(draft: InboxDraft, position: InboxPosition, earliestSeq: number): void {
   succeed(draft.state);
   draft.effects.push({ type: "gap", after: position.after, earliest_seq: earliestSeq });
-  draft.state.position = { ...position, after: Math.max(position.after, earliestSeq - 1) };
-  next(draft);
+  // The app stores the position, or it would hear of the same gap at every start.
+  const after = Math.max(position.after, earliestSeq - 1);
+  deliver(draft, { type: "deliver", items: [], position: { ...position, after }, has_more: true });
 }

@@ -57,9 +57,9 @@ export type InboxEvent =
 export type InboxEffect =
   | LoopEffect
   | { type: "fetch"; id: number; after: number | null; epoch: string | null; wait_s: number | null; limit: number }
-  /** Hand the items to the app. Answer with `delivered` once they and the position are stored. */
+  /** Hand the items to the app; none after a gap. Answer with `delivered` once they and the position are stored. */
   | { type: "deliver"; id: number; items: InboxItem[]; position: InboxPosition }
-  /** The app drops its items and its position. Answer with `delivered`. */
+  /** The app drops its position. Answer with `delivered`. */
   | { type: "reset"; id: number }
   /** Items after `after` and before `earliest_seq` expired before the device fetched them. */
   | { type: "gap"; after: number; earliest_seq: number }

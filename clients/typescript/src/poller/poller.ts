@@ -64,7 +64,10 @@ export class UnreadPoller {
     };
   }
 
-  /** Shows the badge as read at once, and says so to the server. Without `upTo`: up to what is shown. */
+  /**
+   * Shows the badge as read at once, and says so to the server. Without `upTo`: up to what is shown.
+   * Before the first answer nothing is shown. A reset with `upTo` waits for it; another one does nothing.
+   */
   reset(kind: ResetKind, name: string, upTo?: number): void {
     this.#runner.send(upTo === undefined ? { type: "reset", kind, name } : { type: "reset", kind, name, up_to: upTo });
   }

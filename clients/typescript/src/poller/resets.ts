@@ -3,7 +3,7 @@
 
 import { troubleOf } from "../answer.js";
 import { canRepeat, nextId, startSleep } from "../loop.js";
-import { backoffMs, retryAfterMs } from "../pace.js";
+import { pauseMs } from "../pace.js";
 import { headOf, withAnswer } from "./summary.js";
 import type { PollerDraft as Draft, PollerEvent, Reset } from "./types.js";
 
@@ -14,8 +14,8 @@ export function addReset(draft: Draft, event: ResetEvent): void {
   const { state } = draft;
   const { kind, name } = event;
   const up_to = event.up_to ?? headOf(state.view.summary, kind, name);
-  // The user cannot have seen what was never shown.
-  if (up_to === undefined || state.known === null) return;
+  // The user cannot have seen what was never shown, unless the app knows better.
+  if (up_to === undefined) return;
   const pending = state.resets.find((reset) => reset.kind === kind && reset.name === name);
   if (pending && pending.up_to >= up_to) return;
   const base = pending ?? { kind, name, sent_up_to: 0, failures: 0, task: null };
@@ -24,7 +24,7 @@ export function addReset(draft: Draft, event: ResetEvent): void {
   if (!reset.task) send(draft, reset);
 }
 
-/** Sends what waited to be online, or for a start. */
+/** Sends what waited to be online, for a start, or for the first answer. */
 export function sendHeldResets(draft: Draft): void {
   for (const reset of draft.state.resets) if (!reset.task) send(draft, reset);
 }
@@ -60,7 +60,7 @@ export function answerReset(draft: Draft, event: ResetAnswer): void {
     if (rest) send(draft, rest);
     return;
   }
-  if (canRepeat(event)) return retry(draft, reset, retryAfterMs(event.retry_after_s));
+  if (canRepeat(event)) return retry(draft, reset, event.retry_after_s);
   replace(draft, reset, null);
   draft.effects.push({ type: "refused", kind: reset.kind, name: reset.name, trouble: troubleOf(event) });
 }
@@ -68,7 +68,7 @@ export function answerReset(draft: Draft, event: ResetAnswer): void {
 /** No answer: the reset may have taken effect or not. */
 export function failReset(draft: Draft, id: number): void {
   const reset = byTask(draft, id);
-  if (reset) retry(draft, reset, undefined);
+  if (reset) retry(draft, reset);
 }
 
 export function wakeReset(draft: Draft, id: number): void {
@@ -78,17 +78,18 @@ export function wakeReset(draft: Draft, id: number): void {
 
 function send(draft: Draft, reset: Reset): void {
   const { state } = draft;
-  if (state.offline || !state.running) return replace(draft, reset, { ...reset, task: null });
+  // Without a first answer, the one to this reset could not be compared with those to polls.
+  if (state.offline || !state.running || state.known === null) return replace(draft, reset, { ...reset, task: null });
   const { kind, name, up_to } = reset;
   const id = nextId(draft);
   replace(draft, reset, { ...reset, sent_up_to: up_to, task: { type: "request", id } });
   draft.effects.push({ type: "send_reset", id, kind, name, up_to });
 }
 
-function retry(draft: Draft, reset: Reset, askedMs: number | undefined): void {
+function retry(draft: Draft, reset: Reset, retryAfterS?: number): void {
   const failures = reset.failures + 1;
   if (!draft.state.running) return replace(draft, reset, { ...reset, failures, task: null });
-  const id = startSleep(draft, askedMs ?? backoffMs(failures));
+  const id = startSleep(draft, pauseMs(failures, retryAfterS));
   replace(draft, reset, { ...reset, failures, task: { type: "sleep", id } });
 }
 

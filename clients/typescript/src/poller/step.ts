@@ -86,17 +86,28 @@ function canWait({ tag, config }: PollerState): boolean {
 function answer(draft: PollerDraft, event: PollAnswer, { started_at, wait_s }: Request): void {
   const { state } = draft;
   takePace(state, event);
+  const isHeld = wait_s === null || !isEarly(draft.now - started_at, wait_s);
   if (event.status === 200 && event.body) {
     const { failures } = state;
+    const isNews = !isKnown(state, event.body);
     succeed(state);
     if (!accept(draft, event.body, event.tag)) return askAgain(draft, failures + 1);
-    return canWait(state) ? poll(draft) : sleep(draft, state.interval_ms);
+    return next(draft, isNews || isHeld);
   }
   if (event.status !== 304) return refuse(draft, event);
   succeed(state);
-  const isHeld = wait_s === null || !isEarly(draft.now - started_at, wait_s);
-  if (canWait(state) && isHeld) poll(draft);
-  else sleep(draft, state.interval_ms);
+  next(draft, isHeld);
+}
+
+/** Polls again, unless the server does not hold polls now. */
+function next(draft: PollerDraft, mayPoll: boolean): void {
+  if (mayPoll && canWait(draft.state)) poll(draft);
+  else sleep(draft, draft.state.interval_ms);
+}
+
+/** Where a proxy drops `If-None-Match`, this comes instead of a 304. */
+function isKnown({ known, revision, shared_revision }: PollerState, body: UnreadSummary): boolean {
+  return known?.epoch === body.epoch && revision === body.revision && shared_revision === (body.shared_revision ?? null);
 }
 
 /** An older answer was on its way while a newer one arrived. Ask again soon, but never in a hot loop. */
@@ -115,8 +126,10 @@ function accept(draft: PollerDraft, body: UnreadSummary, tag: string | undefined
       state.shared_revision = body.shared_revision ?? null;
     state.revision = body.revision;
   }
+  const isFirst = state.known === null;
   state.known = body.degraded && state.known ? keepMissing(state.known, body) : body;
   state.tag = tag ?? null;
+  if (isFirst) sendHeldResets(draft);
   return true;
 }
 

@@ -33,7 +33,7 @@ export interface Reset {
   /** The `up_to` of the request in flight. */
   sent_up_to: number;
   failures: number;
-  /** None: it waits to be online, or for a start. */
+  /** None: it waits to be online, for a start, or for the first answer. */
   task: { type: "request" | "sleep"; id: number } | null;
 }
 

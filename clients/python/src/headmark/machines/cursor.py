@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import TypedDict
 
-from ..pace import backoff_ms, retry_after_ms
+from ..pace import pause_ms
 from .loop import AnswerFields, Cancel, can_repeat, next_id, start_sleep
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ def answered(draft: InboxDraft, id: int, answer: AnswerFields | None) -> None:
     task = cursor.task
     if task is None or task.type != "request" or task.id != id:
         return
+    if answer and answer["status"] == 401:
+        # Nobody may say so now. It is put again when the loop goes on: after the next items, or
+        # after signing in.
+        draft.state.cursor = replace(cursor, failures=0, task=None)
+        return
     if answer and (200 <= answer["status"] < 300 or not can_repeat(answer)):
         # A refused cursor counts as put until it moves. Reading goes on: the app has its position.
         draft.state.cursor = replace(cursor, sent=task.seq, failures=0, task=None)
@@ -87,8 +92,7 @@ def answered(draft: InboxDraft, id: int, answer: AnswerFields | None) -> None:
     failures = cursor.failures + 1
     draft.state.cursor = replace(cursor, failures=failures, task=None)
     if draft.state.running:
-        asked = retry_after_ms(answer.get("retry_after_s") if answer else None)
-        _sleep(draft, backoff_ms(failures) if asked is None else asked)
+        _sleep(draft, pause_ms(failures, answer.get("retry_after_s") if answer else None))
 
 
 def wake(draft: InboxDraft, id: int) -> None:

@@ -12,11 +12,12 @@ from typing_extensions import TypedDict
 from .. import routes
 from ..call import Answer, Call
 from ..errors import HeadmarkError, NoAnswerError, ProblemError
-from ..pace import backoff_ms, is_early, is_retryable, jitter_ms, retry_after_ms
+from ..pace import is_early, is_retryable, jitter_ms, pause_ms
 from ..types import EventOut, EventsOut
 
-# Nobody has this id, so the query says nothing but the epoch. It makes no user.
-NOBODY = 2**63 - 1
+# Nobody has this id, so the query says nothing but the epoch. It makes no user. `headmark doctor`
+# takes the highest id, so this is another one.
+NOBODY = 9_160_223_718_442_530_911
 # The pace where the server does not hold requests, unless it names another.
 INTERVAL_MS = 1_000
 
@@ -85,7 +86,7 @@ def read_events(
         after = position["after"] if position else None
         call = routes.list_events(after=after, limit=limit, types=names, wait=wait_s)
         page = yield Ask(call)
-        if isinstance(page, ProblemError) and page.status == 410 and position:
+        if isinstance(page, ProblemError) and page.code == "gone" and position:
             # A restore, too, may have removed the position: only the epoch says which it was.
             epoch = yield from ask_epoch()
             is_same = isinstance(epoch, str) and epoch == position["epoch"]
@@ -94,6 +95,8 @@ def read_events(
                 position = None
                 continue
             page = epoch
+        if isinstance(page, Answer) and not is_usable(page.data, after or 0):
+            page = NoAnswerError(call.name, "malformed", "no page, or one that stands still")
         if not isinstance(page, Answer):
             failures += 1
             yield pause_after(page, failures)
@@ -121,8 +124,8 @@ def read_events(
             continue
         if is_early(now_ms() - started_at, wait_s or 1):
             interval_s = page.poll_interval_s
-            pause_ms = INTERVAL_MS if interval_s is None else int(interval_s * 1_000)
-            yield Pause(pause_ms, jitter_ms(pause_ms))
+            ms = INTERVAL_MS if interval_s is None else int(interval_s * 1_000)
+            yield Pause(ms, jitter_ms(ms))
 
 
 def ask_epoch() -> Generator[Step, Outcome, str | Outcome]:
@@ -130,19 +133,32 @@ def ask_epoch() -> Generator[Step, Outcome, str | Outcome]:
     answer = yield Ask(call)
     if not isinstance(answer, Answer):
         return answer
-    epoch: str = answer.data["items"][0]["epoch"]
-    return epoch
+    try:
+        epoch = answer.data["items"][0]["epoch"]
+    except (LookupError, TypeError):
+        epoch = None
+    return epoch if isinstance(epoch, str) else NoAnswerError(call.name, "malformed", "no epoch")
+
+
+def is_usable(body: Any, after: int) -> bool:
+    """One that does not move the position would come again and again, without a pause."""
+    items, next_after, has_more = (body.get(name) for name in ("items", "next_after", "has_more"))
+    if not (isinstance(items, list) and isinstance(next_after, int) and isinstance(has_more, bool)):
+        return False
+    return next_after > after or not (items or has_more)
 
 
 def pause_after(error: Outcome, failures: int) -> Pause:
     """Raises what the caller has to act on."""
-    asked = None
+    asked_s = None
     if isinstance(error, ProblemError):
-        # 410 without a position: events were removed while they were read.
-        if not is_retryable(error.status) and error.status != 410:
+        # Without a code, it is of a proxy or a firewall. `gone` without a position: events were
+        # removed while they were read.
+        is_foreign = error.code is None and error.status != 401
+        if not (is_foreign or is_retryable(error.status) or error.code == "gone"):
             raise error
-        asked = retry_after_ms(error.retry_after_s)
+        asked_s = error.retry_after_s
     elif not isinstance(error, NoAnswerError):
         raise TypeError(f"not the outcome of a call: {error!r}")
-    pause_ms = backoff_ms(failures) if asked is None else asked
-    return Pause(pause_ms, jitter_ms(pause_ms))
+    ms = pause_ms(failures, asked_s)
+    return Pause(ms, jitter_ms(ms))

@@ -29,6 +29,7 @@ from .inbox_types import (
 )
 from .loop import (
     NO_ANSWER,
+    UNEXPECTED,
     Task,
     command,
     common_status,
@@ -168,8 +169,12 @@ def _answer(draft: InboxDraft, event: PageAnswer, task: Task) -> None:
 
 def _take(draft: InboxDraft, page: InboxOut, is_held: bool) -> None:
     state = draft.state
-    succeed(state)
     after = state.position["after"] if state.position else 0
+    if page["has_more"] and page["next_after"] <= after:
+        # It would come again and again, without a pause.
+        retry(draft, {"status": 200, "code": UNEXPECTED})
+        return
+    succeed(state)
     items = [item for item in page["items"] if item["seq"] > after]
     position: InboxPosition = {"epoch": page["epoch"], "after": max(after, page["next_after"])}
     if page["has_more"]:
@@ -193,6 +198,8 @@ def _delivered(draft: InboxDraft) -> None:
     if delivery and delivery.position:
         state.position = delivery.position
         state.has_all = not delivery.has_more
+        # After a gap, whether there is more.
+        state.asks_at_once = not delivery.items
         if state.running:
             cursor.put(draft)
         else:
@@ -201,7 +208,7 @@ def _delivered(draft: InboxDraft) -> None:
 
 
 def _reset(draft: InboxDraft) -> None:
-    """The numbers start again: the app drops its items, and the reader fetches all of them."""
+    """The numbers start again: the app drops its position, and the reader fetches what is kept."""
     succeed(draft.state)
     draft.state.position = None
     draft.state.has_all = False
@@ -213,5 +220,6 @@ def _skip(draft: InboxDraft, position: InboxPosition, earliest_seq: int) -> None
     succeed(draft.state)
     after = position["after"]
     draft.effects.append(Gap(type="gap", after=after, earliest_seq=earliest_seq))
-    draft.state.position = {**position, "after": max(after, earliest_seq - 1)}
-    _next(draft)
+    # The app stores the position, or it would hear of the same gap at every start.
+    beyond: InboxPosition = {**position, "after": max(after, earliest_seq - 1)}
+    _deliver(draft, Delivery([], beyond, has_more=True))

@@ -91,7 +91,8 @@ class Fetch(TypedDict):
 
 
 class Deliver(TypedDict):
-    """Hand the items to the app. Answer with `delivered` once they and the position are stored."""
+    """Hand the items to the app; none after a gap. Answer with `delivered` once they and the
+    position are stored."""
 
     type: Literal["deliver"]
     id: int
@@ -100,7 +101,7 @@ class Deliver(TypedDict):
 
 
 class DropAll(TypedDict):
-    """The app drops its items and its position. Answer with `delivered`."""
+    """The app drops its position. Answer with `delivered`."""
 
     type: Literal["reset"]
     id: int

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from typing_extensions import NotRequired, TypedDict
 
-from ..pace import DEFAULT_INTERVAL_MS, backoff_ms, is_retryable, jitter_ms, retry_after_ms
+from ..pace import DEFAULT_INTERVAL_MS, is_retryable, jitter_ms, pause_ms, retry_after_ms
 
 Signal = Literal["hidden", "visible", "offline", "online"]
 Command = Literal["start", "stop", "refresh", "hidden", "visible", "offline", "online"]
@@ -23,6 +23,8 @@ class Trouble(TypedDict):
 
 
 NO_ANSWER: Trouble = {"status": 0, "code": "no_answer"}
+# It was not Headmark that answered.
+UNEXPECTED = "unexpected_answer"
 
 
 class AnswerFields(TypedDict):
@@ -131,7 +133,6 @@ def command(draft: AnyDraft, type: Command) -> bool:
         if not state.running:
             return False
         cancel_task(draft)
-        state.asks_at_once = True
         return resume(state)
     if type == "stop":
         state.running = False
@@ -146,7 +147,8 @@ def command(draft: AnyDraft, type: Command) -> bool:
 
 
 def resume(state: LoopState) -> Literal[True]:
-    """As if nothing had failed before. The trouble is shown until an answer comes."""
+    """As at first. The trouble is shown until an answer comes."""
+    state.asks_at_once = True
     state.failed = False
     state.failures = 0
     state.failed_waits = 0
@@ -206,12 +208,14 @@ def succeed(state: LoopState) -> None:
 
 
 def trouble_of(answer: AnswerFields) -> Trouble:
-    return {"status": answer["status"], "code": answer.get("code", "unexpected_answer")}
+    return {"status": answer["status"], "code": answer.get("code", UNEXPECTED)}
 
 
 def can_repeat(answer: AnswerFields) -> bool:
-    """A success without a usable body is the answer of a captive portal or a broken proxy."""
-    return is_retryable(answer["status"]) or answer["status"] < 400
+    """An answer without a code that brings nothing is of a captive portal, a proxy or a firewall.
+    A 401 needs the app all the same."""
+    is_foreign = "code" not in answer and answer["status"] != 401
+    return is_foreign or is_retryable(answer["status"])
 
 
 def refuse(draft: AnyDraft, answer: AnswerFields) -> None:
@@ -232,12 +236,10 @@ def retry(draft: AnyDraft, trouble: Trouble, retry_after_s: float | None = None)
     state.trouble = trouble
     state.asks_at_once = True
     state.task = None
-    asked = retry_after_ms(retry_after_s)
-    if asked is not None:
-        # What the server asks for also holds for a user who comes back.
-        state.not_before = max(state.not_before, draft.now + asked)
+    # What the server asks for also holds for a user who comes back.
+    state.not_before = max(state.not_before, draft.now + retry_after_ms(retry_after_s))
     if state.running:
-        sleep(draft, backoff_ms(state.failures) if asked is None else asked)
+        sleep(draft, pause_ms(state.failures, retry_after_s))
 
 
 CommonStatus = Literal["failed", "idle", "paused", "retrying"]

@@ -173,27 +173,37 @@ def _can_wait(state: PollerState) -> bool:
 def _answer(draft: PollerDraft, event: PollAnswer, task: Task) -> None:
     state = draft.state
     take_pace(state, event)
+    is_held = task.wait_s is None or not is_early(draft.now - task.started_at, task.wait_s)
     if event["status"] == 200 and "body" in event:
         failures = state.failures + 1
+        is_news = not _is_known(state, event["body"])
         succeed(state)
         if not _accept(draft, event["body"], event.get("tag")):
             # A newer one overtook it. Ask again soon, but never in a hot loop.
             state.failures = failures
             sleep(draft, backoff_ms(failures))
-        elif _can_wait(state):
-            _poll(draft)
         else:
-            sleep(draft, state.interval_ms)
-        return
-    if event["status"] != 304:
+            _go_on(draft, is_news or is_held)
+    elif event["status"] == 304:
+        succeed(state)
+        _go_on(draft, is_held)
+    else:
         refuse(draft, event)
-        return
-    succeed(state)
-    is_held = task.wait_s is None or not is_early(draft.now - task.started_at, task.wait_s)
-    if _can_wait(state) and is_held:
+
+
+def _go_on(draft: PollerDraft, may_poll: bool) -> None:
+    """Polls again, unless the server does not hold polls now."""
+    if may_poll and _can_wait(draft.state):
         _poll(draft)
     else:
-        sleep(draft, state.interval_ms)
+        sleep(draft, draft.state.interval_ms)
+
+
+def _is_known(state: PollerState, body: UnreadSummaryOut) -> bool:
+    """Where a proxy drops `If-None-Match`, this comes instead of a 304."""
+    numbers = (body["epoch"], body.get("revision"), body.get("shared_revision"))
+    known_epoch = state.known["epoch"] if state.known else None
+    return (known_epoch, state.revision, state.shared_revision) == numbers
 
 
 def _accept(draft: PollerDraft, body: UnreadSummaryOut, tag: str | None) -> bool:
@@ -207,8 +217,11 @@ def _accept(draft: PollerDraft, body: UnreadSummaryOut, tag: str | None) -> bool
         if body["revision"] > state.revision or "shared_revision" in body:
             state.shared_revision = body.get("shared_revision")
         state.revision = body["revision"]
+    is_first = state.known is None
     state.known = keep_missing(state.known, body) if body["degraded"] and state.known else body
     state.tag = tag
+    if is_first:
+        resets.send_held(draft)
     return True
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from typing_extensions import NotRequired, TypedDict
 
-from ..pace import backoff_ms, retry_after_ms
+from ..pace import pause_ms
 from ..types import UnreadSummaryOut
 from .loop import (
     AnswerFields,
@@ -35,7 +35,7 @@ class Reset:
     # The `up_to` of the request in flight.
     sent_up_to: int = 0
     failures: int = 0
-    # None: it waits to be online, or for a start.
+    # None: it waits to be online, for a start, or for the first answer.
     task: Task | None = None
 
 
@@ -74,8 +74,8 @@ def add(draft: PollerDraft, event: ResetEvent) -> None:
     state = draft.state
     kind, name = event["kind"], event["name"]
     up_to = event.get("up_to", head_of(state.view["summary"], kind, name))
-    if up_to is None or state.known is None:
-        # The user cannot have seen what was never shown.
+    if up_to is None:
+        # The user cannot have seen what was never shown, unless the app knows better.
         return
     pending = next((r for r in state.resets if (r.kind, r.name) == (kind, name)), None)
     if pending and pending.up_to >= up_to:
@@ -87,7 +87,7 @@ def add(draft: PollerDraft, event: ResetEvent) -> None:
 
 
 def send_held(draft: PollerDraft) -> None:
-    """Sends what waited to be online, or for a start."""
+    """Sends what waited to be online, for a start, or for the first answer."""
     for reset in draft.state.resets:
         if reset.task is None:
             _send(draft, reset)
@@ -122,7 +122,7 @@ def answer(draft: PollerDraft, event: ResetAnswer) -> None:
         else:
             _replace(draft, reset, None)
     elif can_repeat(event):
-        _retry(draft, reset, retry_after_ms(event.get("retry_after_s")))
+        _retry(draft, reset, event.get("retry_after_s"))
     else:
         _replace(draft, reset, None)
         refused = Refused(
@@ -135,7 +135,7 @@ def fail(draft: PollerDraft, id: int) -> None:
     """No answer: the reset may have taken effect or not."""
     reset = _by_task(draft, id)
     if reset:
-        _retry(draft, reset, None)
+        _retry(draft, reset)
 
 
 def wake(draft: PollerDraft, id: int) -> None:
@@ -158,7 +158,8 @@ def _take(draft: PollerDraft, reset: Reset, body: ResetBody) -> None:
 
 def _send(draft: PollerDraft, reset: Reset) -> None:
     state = draft.state
-    if state.offline or not state.running:
+    # Without a first answer, the one to this reset could not be compared with those to polls.
+    if state.offline or not state.running or state.known is None:
         _replace(draft, reset, replace(reset, task=None))
         return
     id = next_id(draft)
@@ -167,12 +168,11 @@ def _send(draft: PollerDraft, reset: Reset) -> None:
     draft.effects.append(sent)
 
 
-def _retry(draft: PollerDraft, reset: Reset, asked_ms: int | None) -> None:
+def _retry(draft: PollerDraft, reset: Reset, retry_after_s: float | None = None) -> None:
     failures = reset.failures + 1
     task = None
     if draft.state.running:
-        pause_ms = backoff_ms(failures) if asked_ms is None else asked_ms
-        task = Task("sleep", start_sleep(draft, pause_ms))
+        task = Task("sleep", start_sleep(draft, pause_ms(failures, retry_after_s)))
     _replace(draft, reset, replace(reset, failures=failures, task=task))
 
 
