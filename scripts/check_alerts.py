@@ -374,6 +374,32 @@ def relations_are_locked(scene):
     scene.resolved("HeadmarkOperationsPileUp")
 
 
+@cause("HeadmarkClockWrong")
+def a_clock_is_wrong(scene):
+    # Only a binary with failpoints can be told the wrong time.
+    node = scene.node("fast", env={"FAILPOINTS": "clock::ahead_ms=return(3600000)"})
+    scene.fires("HeadmarkClockWrong")
+    scene.forget(node)
+    scene.resolved_later("HeadmarkClockWrong")
+
+
+@cause("HeadmarkRemovalStuck")
+def rows_cannot_be_removed(scene):
+    user = scene.new_users(1)[0]
+    ask(f"{scene.one.base}/v1/users/{user}/views/home/1/access", "POST", {})
+    body = "begin raise exception ''refused''; end"
+    scene.postgres.psql(f"create function refuse() returns trigger language plpgsql as '{body}'")
+    scene.postgres.psql("create trigger refuse before delete on marks for each row execute function refuse()")
+    ask(f"{scene.one.base}/v1/users/{user}", "DELETE")
+    # Nobody waits for a day; and an erasure takes longer than entries live, also when nothing fails any more.
+    later = lambda by: scene.postgres.psql(f"update removals set created_at = created_at {by} 100000000 where finished_at = 0")
+    later("-")
+    scene.fires("HeadmarkRemovalStuck")
+    scene.postgres.psql("drop function refuse() cascade")
+    later("+")
+    scene.resolved("HeadmarkRemovalStuck")
+
+
 @cause("HeadmarkNodeNotReady", "HeadmarkNodeGone")
 def a_node_stops(scene):
     node = scene.node("old", "--drain-delay-ms", "12000")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the Helm chart: by default it renders what deploy/kubernetes/base has, its values do what they say, and it
-refuses unknown values. `scripts/lint-deploy.sh` runs it, with the Python and the programs of its own folder:
+refuses unknown values. Also checks the Job of the page about backups. `scripts/lint-deploy.sh` runs it, with the
+Python and the programs of its own folder:
 
     check_chart.py HELM KUBERNETES_VALIDATE
 """
@@ -86,6 +87,41 @@ def check_held_polls(base):
         assert held_polls(render(values)["HorizontalPodAutoscaler"]) == wanted, f"with {values} it must aim at {wanted}"
 
 
+def check_grace():
+    """A pod has time for its drain, whatever the settings are."""
+    for settings, wanted in (
+        ({}, 60),
+        ({"HEADMARK_DRAIN_DELAY_MS": 20000}, 70),
+        ({"HEADMARK_DRAIN_DELAY_MS": "20500", "HEADMARK_DRAIN_TIMEOUT_MS": 60000}, 106),
+        ({"HEADMARK_DRAIN_TIMEOUT_MS": 10_000_000}, 10035),
+    ):
+        grace = render({"settings": settings})["Deployment"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+        assert grace == wanted, f"with {settings} a pod gets {grace} s to stop, not {wanted}"
+
+
+def check_job(base):
+    """The Job that renews the epoch is valid, and may do as much as the nodes, so that the same cluster takes it."""
+    page = (DEPLOY.parent / "docs/operations/backup.md").read_text()
+    text = next(text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "kind: Job" in text)
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "job.yaml")
+        file.write_text(text)
+        subprocess.run([VALIDATE, "--strict", file], check=True, stdout=subprocess.DEVNULL)
+    job = yaml.safe_load(text)["spec"]["template"]["spec"]
+    node = base["Deployment"]["spec"]["template"]["spec"]
+    migration = node["initContainers"][0]
+    as_node = {key: value for key, value in node["securityContext"].items() if key != "fsGroupChangePolicy"}
+    for found, wanted in (
+        (job["securityContext"], as_node),
+        (job["containers"][0].get("securityContext"), migration["securityContext"]),
+        (job["containers"][0]["env"], migration["env"]),
+        (job["containers"][0]["volumeMounts"], migration["volumeMounts"]),
+        (job["volumes"][0]["secret"]["defaultMode"], node["volumes"][0]["secret"]["defaultMode"]),
+        (job.get("automountServiceAccountToken"), node["automountServiceAccountToken"]),
+    ):
+        assert found == wanted, f"the Job that renews the epoch has {found}, and the nodes have {wanted}"
+
+
 def main():
     base = by_kind(yaml.safe_load((DEPLOY / "kubernetes/base" / file).read_text()) for file in
                    yaml.safe_load((DEPLOY / "kubernetes/base/kustomization.yaml").read_text())["resources"])
@@ -95,6 +131,8 @@ def main():
         assert plain(rendered[kind]) == plain(item), f"{kind} is {plain(rendered[kind])} in the chart and {plain(item)} in the base"
 
     check_held_polls(base)
+    check_grace()
+    check_job(base)
 
     example = yaml.safe_load((DEPLOY / "kubernetes/example/ingress.yaml").read_text())
     ingress = render({"ingress": {"enabled": True}})["Ingress"]
@@ -113,7 +151,8 @@ def main():
         assert len(values) == len(env), "a setting is there twice"
         assert [values[name] for name in settings] == ["10000000", "20000", "true", "/elsewhere"], values
 
-    for wrong in ({"setting": {}}, {"settings": {"headmark": "x"}}, {"replicas": 0}, {"image": {"repositry": "x"}}, {"autoscaling": {"minReplicas": "two"}}):
+    for wrong in ({"setting": {}}, {"settings": {"headmark": "x"}}, {"replicas": 0}, {"image": {"repositry": "x"}}, {"autoscaling": {"minReplicas": "two"}},
+                  {"settings": {"HEADMARK_LISTEN": "0.0.0.0:9090"}}, {"settings": {"HEADMARK_ADMIN_LISTEN": "0.0.0.0:9090"}}):
         assert render(wrong) is None, f"the chart must refuse {wrong}"
 
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())

@@ -52,15 +52,8 @@ find_chromium() {
     return 1
 }
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
-    else
-        die "installing needs root or sudo"
-    fi
-}
+# shellcheck source=scripts/as_root.sh
+. scripts/as_root.sh
 
 # Whether apt has a Chromium. That of Ubuntu is absent, or has "snap" in its version.
 offers_chromium() {

@@ -15,15 +15,8 @@ die() {
     exit 1
 }
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
-    else
-        die "installing promtool needs root or sudo"
-    fi
-}
+# shellcheck source=scripts/as_root.sh
+. ../scripts/as_root.sh
 
 install_promtool() {
     command -v apt-get >/dev/null || die "install Prometheus, which has promtool; with Homebrew: brew install prometheus"

@@ -4,8 +4,8 @@
 
 It reads the events of users with a push device, takes each user of a page once, and asks for the
 numbers that there are by then. It goes on where it was when it ended, and through outages and
-restores of the server. Users who were erased get no push. A user may get the same number twice: a
-push that sets a number is harmless when it is repeated.
+restores of the server. Users who were erased get no push. A user may get the same number again. It
+is not left out: the device may be new, or its app may have changed the icon by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from headmark import (
 )
 from headmark.types import EventOut, UnreadSummaryOut
 
-Push = Callable[[str, str], None]
+# The user, the number, and whether the true one is higher. APNs takes the number alone.
+Push = Callable[[str, int, bool], None]
 
 # Users in one query, and so events in one page.
 QUERY_LIMIT = 500
@@ -37,8 +38,8 @@ QUERY_LIMIT = 500
 PATIENT = Limits(retries=sys.maxsize, total_s=math.inf)
 
 
-def print_push(user: str, number: str) -> None:
-    print(f"push to {user}: {number}", flush=True)
+def print_push(user: str, total: int, capped: bool) -> None:
+    print(f"push to {user}: {total}{'+' if capped else ''}", flush=True)
 
 
 def users_of(events: Iterable[EventOut]) -> list[str]:
@@ -77,8 +78,7 @@ def send_pushes(
     reader = EventsReader(headmark, store, limit=QUERY_LIMIT, types=["unread"], on_gap=report)
     for page in reader.pages():
         for summary in summaries_of(headmark, users_of(page), cap):
-            more = "+" if summary.get("capped") else ""
-            push(summary["user_id"], f"{summary['total']}{more}")
+            push(summary["user_id"], summary["total"], summary.get("capped", False))
 
 
 def main() -> None:

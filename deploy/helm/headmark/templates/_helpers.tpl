@@ -41,6 +41,13 @@ HEADMARK_LOG_FORMAT: json
 {{ .Values.autoscaling.heldPolls | default (div (mul 7 (.Values.settings.HEADMARK_WAITING_POLLS | default 5000)) 10) | int64 }}
 {{- end }}
 
+{{/* How long a pod may take to stop: its drain, and 25 s for the last writes and the stores. */}}
+{{- define "headmark.graceSeconds" -}}
+{{- $delay := .Values.settings.HEADMARK_DRAIN_DELAY_MS | default (include "headmark.settings" . | fromYaml).HEADMARK_DRAIN_DELAY_MS }}
+{{- $drain := .Values.settings.HEADMARK_DRAIN_TIMEOUT_MS | default 25000 }}
+{{- add 25 (div (add (int64 $delay) (int64 $drain) 999) 1000) }}
+{{- end }}
+
 {{/* A value as text. Helm takes numbers for floats, and would write ten million as 1e+07. */}}
 {{- define "headmark.text" -}}
 {{ if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
