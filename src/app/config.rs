@@ -12,7 +12,7 @@ use crate::app::serve::HttpConfig;
 use crate::app::telemetry;
 use crate::base::clock::Clock;
 use crate::base::secret::{from_file, path, secret, settle, unless_empty};
-use crate::cache::{CacheConfig, RedisConfig, SentinelConfig};
+use crate::cache::{CacheConfig, RedisConfig, SentinelConfig, USUAL_PREFIX};
 use crate::db::{ReplicaConfig, StoreConfig};
 use crate::engine::events::EventConfig;
 use crate::engine::lanes::LaneConfig;
@@ -140,8 +140,9 @@ pub struct CacheArgs {
     #[arg(long, env = "HEADMARK_REDIS_TIMEOUT_MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=2000))]
     pub redis_timeout_ms: u64,
 
-    /// The prefix of all keys in Redis.
-    #[arg(long, env = "HEADMARK_CACHE_PREFIX", default_value = "hm:")]
+    /// The prefix of all keys in Redis, but for a stream that HEADMARK_EVENT_STREAM names. Each
+    /// installation needs its own.
+    #[arg(long, env = "HEADMARK_CACHE_PREFIX", default_value = USUAL_PREFIX)]
     pub cache_prefix: String,
 
     /// The time to live of a cache entry, in seconds. In Redis it starts when the entry is written or,
@@ -229,7 +230,7 @@ impl LogFormat {
 #[command(next_help_heading = "Logs")]
 pub struct LogArgs {
     /// The log level, or levels by module (`info,headmark=debug`).
-    #[arg(long = "log", env = "HEADMARK_LOG", default_value = "info")]
+    #[arg(long = "log", env = "HEADMARK_LOG", default_value = "info", value_parser = telemetry::filter)]
     pub filter: String,
 
     /// The log format.
@@ -267,8 +268,8 @@ impl Config {
         self.relations.check()?;
         self.http.check()?;
         self.polls.check()?;
+        self.operations.check()?;
         self.traces.check()?;
-        telemetry::check_filter(&self.logs.filter)?;
         Auth::new(&self.auth.auth(), Clock::System)?;
         if usize::try_from(self.polls.waiting_polls).unwrap_or(usize::MAX) >= self.http.max_in_flight {
             return Err(

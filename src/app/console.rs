@@ -4,22 +4,14 @@
 use axum::Router;
 use axum::body::Bytes;
 
-use super::documents::{Document, Files, Headers, PAGE, folder};
+use super::documents::{Document, Files, Headers, PAGE, folder, headers_of_page};
 
 /// Nothing but the page's own files and this server: what a stranger's text might bring in cannot run,
 /// and the key that was typed in cannot leave.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
 
-const HEADERS: Headers = &[
-    ("content-security-policy", POLICY),
-    ("referrer-policy", "no-referrer"),
-    // For browsers that do not know `frame-ancestors`.
-    ("x-frame-options", "DENY"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
-];
+const HEADERS: Headers = &headers_of_page(POLICY);
 
 /// The routes of the page.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(compression: bool) -> Router<S> {

@@ -204,7 +204,8 @@ impl Engines {
     }
 
     fn operations(&self, config: &Config) -> OperationContext {
-        OperationContext { db: self.db.clone(), clock: self.clock.clone(), operations: Operations::new(config.operations.clone()) }
+        let operations = Operations::new(config.operations.clone(), self.auth.is_open());
+        OperationContext { db: self.db.clone(), clock: self.clock.clone(), operations }
     }
 
     fn worker(&self, config: &Config, accepted: Served<OperationContext>) -> WorkerContext {

@@ -11,17 +11,23 @@ use axum::response::Redirect;
 use axum::routing::get;
 use utoipa_swagger_ui::{Config, SwaggerFile};
 
-use super::documents::{Document, PAGE, folder};
+use super::documents::{Document, Headers, PAGE, folder, headers_of_page};
+
+/// A key is typed in here as in the console: no script but the page's own runs, and the key goes to
+/// this server alone. The page puts styles into itself.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const HEADERS: Headers = &headers_of_page(POLICY);
 
 /// The files that the page loads, and itself.
-const FILES: [&str; 9] = [
+const FILES: [&str; 8] = [
     PAGE,
     "index.css",
     "swagger-ui.css",
     "swagger-ui-bundle.js",
     "swagger-ui-standalone-preset.js",
     "swagger-initializer.js",
-    "oauth2-redirect.html",
     "favicon-16x16.png",
     "favicon-32x32.png",
 ];
@@ -33,9 +39,14 @@ const OPENAPI: &str = "/openapi.json";
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(openapi: String, compression: bool) -> Router<S> {
     let openapi = Arc::new(Document::new("application/json", openapi.into()));
     let openapi = move |asked: HeaderMap| ready(openapi.answer(compression, &asked));
-    let config = Arc::new(Config::new([OPENAPI]));
+    let config = Arc::new(config());
     let files = FILES.into_iter().filter_map(|name| Some((name, file(name, &config)?))).collect();
     folder("/docs", files, compression).route("/", get(async || Redirect::to("/docs/"))).route(OPENAPI, get(openapi))
+}
+
+/// Without the badge that says whether the document is valid: it comes from another host.
+fn config() -> Config<'static> {
+    Config::new([OPENAPI]).validator_url("none")
 }
 
 /// A file of the page, if this version of it has one of this name.
@@ -47,7 +58,7 @@ fn file(name: &str, config: &Arc<Config<'static>>) -> Option<Document> {
                 Cow::Borrowed(bytes) => Bytes::from_static(bytes),
                 Cow::Owned(bytes) => Bytes::from(bytes),
             };
-            Some(Document::new(&content_type, plain))
+            Some(Document::new(&content_type, plain).with_headers(HEADERS))
         }
         Ok(None) => None,
         Err(error) => {
@@ -63,7 +74,7 @@ mod tests {
 
     #[test]
     fn all_files_of_the_page_are_there_and_nothing_is_copied() {
-        let config = Arc::new(Config::new([OPENAPI]));
+        let config = Arc::new(config());
         for name in FILES {
             let bytes = || match utoipa_swagger_ui::serve(name, Arc::clone(&config)).unwrap().unwrap().bytes {
                 Cow::Borrowed(bytes) => Some(bytes.as_ptr()),

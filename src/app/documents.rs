@@ -27,6 +27,19 @@ pub(super) const PAGE: &str = "index.html";
 /// Names in lower case and values of what a document carries beside its own headers.
 pub(super) type Headers = &'static [(&'static str, &'static str)];
 
+/// What each file of a page carries: the policy of the page, and what keeps other sites away from it.
+pub(super) const fn headers_of_page(policy: &'static str) -> [(&'static str, &'static str); 6] {
+    [
+        ("content-security-policy", policy),
+        ("referrer-policy", "no-referrer"),
+        // For browsers that do not know `frame-ancestors`.
+        ("x-frame-options", "DENY"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
+    ]
+}
+
 /// A document, and its compressed forms.
 #[derive(Debug)]
 pub(super) struct Document {

@@ -2,6 +2,7 @@
 
 pub mod application;
 pub mod cli;
+mod clock_check;
 pub mod config;
 mod console;
 pub mod contexts;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::application::Application;
+use crate::app::clock_check::ClockCheck;
 use crate::app::config::Config;
 use crate::app::engines::Engines;
 use crate::app::router::{self, Applications};
@@ -78,7 +79,7 @@ impl App {
         let replica = Replica::open(&config.replica, &config.stores, &db, clock.clone())?;
         let pages = PageReads::new(db.clone(), replica.clone());
         let bell = Bell::default();
-        let events = Arc::new(Publisher::new(&config.events, db.clone(), Arc::clone(&cache), bell.clone()));
+        let events = Arc::new(Publisher::new(&config.events, &config.cache.cache_prefix, db.clone(), Arc::clone(&cache), bell.clone()));
         let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
         let engines = lanes::LaneEngines {
             owners: db.owners().await?,
@@ -91,6 +92,7 @@ impl App {
             row_sets: ROW_SETS,
             after_commit: Arc::new([Arc::<HotUsers>::clone(&hot), Arc::<FanOut>::clone(&fan_out)]),
         };
+        let clocks = ClockCheck::begin(db.clone(), &config.stores.data_dir, clock.clone()).await?;
         let lanes = Lanes::start(&config.lanes, &engines);
         let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
@@ -149,7 +151,7 @@ impl App {
         let limiter = edge.limiter.clone();
         let applications = router::build(&state, edge, config.http.admin_listen.is_some());
         let this = Self { state, applications, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
-        this.spawn_tasks(limiter);
+        this.spawn_tasks(clocks, limiter);
         if let Some(replica) = replica {
             this.tasks.spawn(replica.run(this.stop.clone()));
         }
@@ -210,14 +212,14 @@ impl App {
         in_time("the database to close", self.state.db.close()).await;
     }
 
-    fn spawn_tasks(&self, limiter: Option<Arc<Limiter>>) {
+    fn spawn_tasks(&self, clocks: ClockCheck, limiter: Option<Arc<Limiter>>) {
         self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.last_seen).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.entries).let_live_on(self.stop.clone()));
         self.tasks.spawn(relations::worker::run(Arc::clone(&self.state.contexts.worker), self.stop.clone()));
-        self.tasks.spawn(sweeps::run(self.state.clone(), self.stop.clone()));
+        self.tasks.spawn(sweeps::run(self.state.clone(), clocks, self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
         if let Some(limiter) = limiter {

@@ -22,7 +22,11 @@ const PROBLEM: &str = "application/problem+json";
 const OPEN: [&str; 1] = ["list_broadcasts"];
 
 /// Operations that name users in their bodies, or members as their callers, without a user in the path.
-const NAMING: [&str; 17] = [
+const NAMING: [&str; 21] = [
+    "list_channels",
+    "list_broadcasts",
+    "list_dots",
+    "get_operation",
     "increment_badges",
     "query_badges",
     "retract_badges",
@@ -87,11 +91,12 @@ pub(super) fn add(document: &mut OpenApi) {
 }
 
 /// Headers that follow from the status, or from what the operation takes.
-const HEADERS: [(&str, Type, &str); 5] = [
+const HEADERS: [(&str, Type, &str); 6] = [
     ("X-Request-Id", Type::String, "The id of the request: that of the caller, or a new one. The server's log has it, too"),
     ("Retry-After", Type::Integer, "After how many seconds to try again"),
     ("ETag", Type::String, "The version of the response"),
     ("X-Poll-Interval", Type::Integer, "The recommended polling interval, in seconds"),
+    ("Preference-Applied", Type::String, "`respond-async`, where the server accepted the write to apply it later"),
     ("Idempotent-Replayed", Type::Boolean, "True where this is the response to an earlier request with the same key"),
 ];
 
@@ -100,6 +105,7 @@ const KEPT: [&str; 2] = ["403", "409"];
 
 fn add_headers(operation: &mut Operation) {
     let has_key = takes(operation, &ParameterIn::Header, "Idempotency-Key");
+    let prefers = takes(operation, &ParameterIn::Header, "Prefer");
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
         add_header(response, "X-Request-Id");
@@ -109,6 +115,9 @@ fn add_headers(operation: &mut Operation) {
         }
         if has_key && (status.starts_with('2') || KEPT.contains(&status.as_str())) {
             add_header(response, "Idempotent-Replayed");
+        }
+        if prefers && status == "202" {
+            add_header(response, "Preference-Applied");
         }
         if status == "304" {
             add_header(response, "ETag");

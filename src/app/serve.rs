@@ -27,12 +27,14 @@ use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::coop::unconstrained;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::application::Application;
 use crate::http::limit::Peer;
 pub use config::HttpConfig;
+pub(super) use config::address;
 pub(crate) use connection::CONNECTIONS;
 use connection::Server;
 use ending::Ending;
@@ -86,8 +88,9 @@ pub async fn serve(
             accepted = accept(&listener, &permits) => begin(accepted),
         }
     };
-    // Those that the system has accepted already would see a reset.
-    while let Some(accepted) = accept(&listener, &permits).now_or_never() {
+    // Those that the system has accepted already would see a reset. Unconstrained: after some dozens the
+    // runtime would say of the next one that it is not there yet.
+    while let Some(accepted) = unconstrained(accept(&listener, &permits)).now_or_never() {
         begin(accepted);
     }
     drop(listener);

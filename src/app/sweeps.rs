@@ -6,59 +6,118 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::clock_check::ClockCheck;
 use crate::app::state::AppState;
+use crate::base::clock::UnixMs;
 use crate::engine::{events, heads, idempotency, lanes};
 use crate::features::old_rows::RestingWalk;
+use crate::features::rounds::Rounds;
 use crate::features::{broadcasts, feed, groups, inbox, notifications, operations, relations, removals, users, views};
 
 /// How often what is no longer kept is swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The most rounds of one sweep; the rest waits for the next.
-const SWEEP_ROUNDS: u32 = 200;
-
 /// What sweeps have removed, by table.
 const EXPIRED: &str = "headmark_expired_rows_total";
 
+/// What goes because of its age, in the order in which it is swept.
+#[derive(Debug, Clone, Copy)]
+enum Aged {
+    Lanes,
+    AbsentUsers,
+    IdempotencyKeys,
+    Events,
+    Operations,
+    Removals,
+    Posts,
+    Inbox,
+    GroupMessages,
+    Devices,
+    Notifications,
+    Mutes,
+    ViewItems,
+}
+
+const AGED: [Aged; 13] = [
+    Aged::Lanes,
+    Aged::AbsentUsers,
+    Aged::IdempotencyKeys,
+    Aged::Events,
+    Aged::Operations,
+    Aged::Removals,
+    Aged::Posts,
+    Aged::Inbox,
+    Aged::GroupMessages,
+    Aged::Devices,
+    Aged::Notifications,
+    Aged::Mutes,
+    Aged::ViewItems,
+];
+
+/// Where the sweeps that go on in the next round are.
+#[derive(Debug, Default)]
+struct Walks {
+    inbox: RestingWalk,
+    messages: groups::expiry::Walk,
+    items: views::expiry::Walk,
+}
+
 /// Removes what is no longer kept, in bounded rounds, until told to stop.
-pub(super) async fn run(state: AppState, stop: CancellationToken) {
+pub(super) async fn run(state: AppState, mut clocks: ClockCheck, stop: CancellationToken) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
-    let mut old_rows = RestingWalk::default();
-    let mut old_messages = groups::expiry::Walk::default();
-    let mut old_items = views::expiry::Walk::default();
+    let mut walks = Walks::default();
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = tick.tick() => {}
         }
-        if let Err(error) = lanes::sweep(&state.db, state.clock.now()).await {
-            tracing::warn!(%error, "cannot sweep the rows of lanes that died");
-        }
         sweep_rounds(&stop, "head_changes", || heads::store::sweep(&state.db)).await;
-        swept("absent_users", users::forget_the_absent(&state.contexts.last_seen).await.map(u64::from));
-        sweep_rounds(&stop, "idempotency_keys", || idempotency::sweep(&state.db, state.clock.now())).await;
-        sweep_rounds(&stop, "events", || events::sweep(&state.db, &state.contexts.events.config, state.clock.now())).await;
-        sweep_rounds(&stop, "operations", || operations::sweep(&state.db, &state.contexts.operations.operations.config, state.clock.now()))
-            .await;
-        sweep_rounds(&stop, "removals", || {
-            removals::store::sweep(&state.db, &state.contexts.operations.operations.config, state.clock.now())
-        })
-        .await;
-        sweep_rounds(&stop, "posts", || feed::sweep(&state.db, &state.contexts.feed.config, state.clock.now())).await;
-        if let Some(walk) = old_rows.due(Instant::now()) {
-            let removed = inbox::expiry::sweep(&state.contexts.inbox, walk).await;
-            if removed.is_ok() {
-                old_rows.went_on(Instant::now());
-            }
-            swept("inbox", removed);
-        }
-        swept("group_messages", groups::expiry::sweep(&state.contexts.groups, &mut old_messages).await);
-        sweep_rounds(&stop, "devices", || inbox::expiry::sweep_devices(&state.contexts.inbox)).await;
         sweep_rounds(&stop, "notices", || broadcasts::store::sweep(&state.db)).await;
-        swept("notifications", notifications::expiry::sweep(&state.contexts.notifications).await);
-        sweep_rounds(&stop, "mutes", || relations::mute_http::sweep_mutes(&state.contexts.relations)).await;
-        swept("view_items", views::expiry::sweep(&state.contexts.views, &mut old_items).await);
+        for what in AGED {
+            // The clock may be set while the sweeps before take their time.
+            if stop.is_cancelled() || !clocks.agrees().await {
+                break;
+            }
+            let now = state.clock.now();
+            sweep(&state, what, now, &mut walks, &stop).await;
+        }
+        match state.db.empty_log().await {
+            Ok(true) => {}
+            outcome => tracing::debug!(?outcome, "the log of SQLite is in use; the next sweep tries again"),
+        }
+    }
+}
+
+async fn sweep(state: &AppState, what: Aged, now: UnixMs, walks: &mut Walks, stop: &CancellationToken) {
+    let (db, contexts) = (&state.db, &state.contexts);
+    let kept_operations = &contexts.operations.operations.config;
+    match what {
+        Aged::Lanes => {
+            if let Err(error) = lanes::sweep(db, now).await {
+                tracing::warn!(%error, "cannot sweep the rows of lanes that died");
+            }
+        }
+        Aged::AbsentUsers => swept("absent_users", users::forget_the_absent(&contexts.last_seen).await.map(u64::from)),
+        Aged::IdempotencyKeys => sweep_rounds(stop, "idempotency_keys", || idempotency::sweep(db, now)).await,
+        Aged::Events => sweep_rounds(stop, "events", || events::sweep(db, &contexts.events.config, now)).await,
+        Aged::Operations => sweep_rounds(stop, "operations", || operations::sweep(db, kept_operations, now)).await,
+        Aged::Removals => sweep_rounds(stop, "removals", || removals::store::sweep(db, kept_operations, now)).await,
+        Aged::Posts => sweep_rounds(stop, "posts", || feed::sweep(db, &contexts.feed.config, now)).await,
+        Aged::Inbox => {
+            if let Some(walk) = walks.inbox.due(Instant::now()) {
+                let removed = inbox::expiry::sweep(&contexts.inbox, walk).await;
+                if removed.is_ok() {
+                    walks.inbox.went_on(Instant::now());
+                }
+                swept("inbox", removed);
+            }
+        }
+        Aged::GroupMessages => swept("group_messages", groups::expiry::sweep(&contexts.groups, &mut walks.messages).await),
+        Aged::Devices => sweep_rounds(stop, "devices", || inbox::expiry::sweep_devices(&contexts.inbox)).await,
+        Aged::Notifications => swept("notifications", notifications::expiry::sweep(&contexts.notifications).await),
+        Aged::Mutes => sweep_rounds(stop, "mutes", || relations::mute_http::sweep_mutes(&contexts.relations)).await,
+        Aged::ViewItems => swept("view_items", views::expiry::sweep(&contexts.views, &mut walks.items).await),
     }
 }
 
@@ -81,10 +140,8 @@ where
     F: Future<Output = Result<u64, E>>,
     E: std::fmt::Debug,
 {
-    for _ in 0..SWEEP_ROUNDS {
-        if stop.is_cancelled() {
-            return;
-        }
+    let mut rounds = Rounds::small(stop);
+    while rounds.next().await {
         let outcome = round().await;
         let is_over = !matches!(outcome, Ok(1..));
         swept(what, outcome);

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::format::{Format, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
@@ -62,16 +63,23 @@ pub fn init_logs(filter: &str, json: bool) -> Result<(), String> {
     lines.try_init().map_err(|error| format!("logs are set up already: {error}"))
 }
 
-/// Whether a filter can be read.
+/// A filter that can be read: parses the setting.
 ///
 /// # Errors
 /// A sentence for the operator.
-pub fn check_filter(filter: &str) -> Result<(), String> {
-    read_filter(filter).map(drop)
+pub(crate) fn filter(text: &str) -> Result<String, String> {
+    read_filter(text).map(|_| text.to_owned())
 }
 
 fn read_filter(filter: &str) -> Result<EnvFilter, String> {
-    EnvFilter::builder().parse(filter).map_err(|error| format!("the log filter '{filter}' cannot be read: {error}"))
+    // A bare word that is no level would be a module, whose lines alone would be logged.
+    let is_odd = |part: &&str| !part.is_empty() && !part.contains(['=', '[', ']', '{', '}']) && part.parse::<LevelFilter>().is_err();
+    if let Some(odd) = filter.split(',').find(is_odd) {
+        return Err(format!(
+            "in HEADMARK_LOG, '{odd}' is no level: off, error, warn, info, debug or trace. A module needs one, as in info,headmark=debug"
+        ));
+    }
+    EnvFilter::builder().parse(filter).map_err(|error| format!("HEADMARK_LOG cannot be read: {error}"))
 }
 
 /// A writer of log lines that never fails. What cannot be written is lost and counted: a full disk
@@ -119,7 +127,8 @@ fn install() -> PrometheusHandle {
     metrics::describe_histogram!(crate::http::SECONDS, metrics::Unit::Seconds, "Time from a request's headers to its answer's, by route.");
     metrics::describe_histogram!(crate::http::HELD_SECONDS, metrics::Unit::Seconds, "The same, of requests that were held.");
     metrics::describe_counter!(answering::PANICS, "Panics that were caught and answered with 500.");
-    metrics::describe_counter!(places::REFUSED, "Requests refused because too many were in flight.");
+    metrics::describe_counter!(places::REFUSED, "Requests refused because too many were in flight, or too much of their bodies.");
+    metrics::describe_counter!(places::BODIES_REFUSED, "Of these, the requests refused because of their bodies.");
     metrics::describe_counter!(shares::REFUSED, "Requests refused because their caller held as much as it may, by what it held.");
     metrics::describe_counter!(
         crate::maintenance::scrub::DRIFT,
@@ -325,6 +334,11 @@ mod tests {
 
     #[test]
     fn a_filter_that_cannot_be_read_is_refused() {
-        assert!(init_logs("headmark=loud", true).is_err());
+        for wrong in ["headmark=loud", "warning", "verbose", "info,headmark", "loud,headmark=debug"] {
+            assert!(filter(wrong).unwrap_err().contains("HEADMARK_LOG"), "{wrong}");
+        }
+        for right in ["warn", "INFO", "off", "info,headmark::db=trace", "headmark[request]=debug", ""] {
+            assert_eq!(filter(right), Ok(right.to_owned()));
+        }
     }
 }

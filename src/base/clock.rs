@@ -73,11 +73,30 @@ impl Clock {
     pub fn now(&self) -> UnixMs {
         match self {
             Self::System => {
-                UnixMs(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+                let since =
+                    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+                UnixMs(since + shift_ms())
             }
             Self::Manual(ms) => UnixMs(ms.load(Ordering::Relaxed)),
         }
     }
+}
+
+/// By how much a clock that said `before`, then asked for another clock's time and was `told` it, then said `after`, is ahead
+/// of that one in milliseconds, by the least that it may be. Below 0: it is behind.
+#[must_use]
+pub fn ahead_of(told: i64, before: i64, after: i64) -> i64 {
+    if told > after { after - told } else { (before - told).max(0) }
+}
+
+/// By how much a test has set this machine's clock wrong, with `clock::ahead_ms=return(3600000)`. Nothing without the feature
+/// `failpoints`.
+fn shift_ms() -> i64 {
+    #[cfg(feature = "failpoints")]
+    if !fail::list().is_empty() {
+        fail::fail_point!("clock::ahead_ms", |ms| ms.and_then(|ms| ms.parse().ok()).unwrap_or_default());
+    }
+    0
 }
 
 #[cfg(test)]
@@ -93,6 +112,11 @@ mod tests {
         for bad in ["9999-12-31", "9999-12-31T23:59:59", "9999-12-32T00:00:00Z", "10000-01-01T00:00:00Z", "never"] {
             assert_eq!(read(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn clocks_are_apart_by_what_the_question_does_not_explain() {
+        assert_eq!([90, 100, 105, 110, 130].map(|told| ahead_of(told, 100, 110)), [10, 0, 0, 0, -20]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What every floor uses: ids, time, errors, threads. No I/O.
 
+pub mod abandoned;
 pub mod clock;
 pub mod error;
 pub mod fingerprint;

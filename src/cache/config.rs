@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+/// What every key in Redis begins with, unless another prefix is set.
+pub const USUAL_PREFIX: &str = "hm:";
+
 /// What both engines are told.
 #[derive(Debug, Clone)]
 pub struct CacheConfig {
@@ -24,7 +27,7 @@ pub struct CacheConfig {
 impl Default for CacheConfig {
     fn default() -> Self {
         let (ttl, lease) = (Duration::from_secs(60), Duration::from_secs(5));
-        Self { ttl, lease, capacity: 1_000_000, capacity_bytes: 1 << 30, prefix: "hm:".to_owned() }
+        Self { ttl, lease, capacity: 1_000_000, capacity_bytes: 1 << 30, prefix: USUAL_PREFIX.to_owned() }
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tokio::time::Instant;
 
-pub use self::config::{CacheConfig, RedisConfig, SentinelConfig};
+pub use self::config::{CacheConfig, RedisConfig, SentinelConfig, USUAL_PREFIX};
 pub use self::facts::FactsChange;
 pub use self::hub::Listener;
 pub use self::lists::{HISTORY_STEP, ListKey, ListVersion};
@@ -215,13 +215,14 @@ impl Cache {
     }
 
     /// Appends to a stream, each entry under its number, and trims it to about so many. What is
-    /// there already is passed over. In process there is no stream.
+    /// there already is passed over. Returns whether the stream has these entries: it may have others
+    /// under their numbers, or beyond them. In process there is no stream.
     ///
     /// # Errors
     /// If Redis is away; then some may have been appended.
-    pub async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<(), CacheError> {
+    pub async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<bool, CacheError> {
         match self {
-            Self::Memory(_) => Ok(()),
+            Self::Memory(_) => Ok(true),
             Self::Redis(redis) => redis.append(stream, entries).await,
         }
     }

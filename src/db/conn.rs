@@ -103,6 +103,18 @@ impl Conn {
         Ok((after - before) * page)
     }
 
+    /// Puts SQLite's log into its file and empties it, unless somebody reads or writes meanwhile: whether it is empty.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub(super) async fn empty_log(&mut self) -> DbResult<bool> {
+        let Self::Sqlite(conn) = self else { return Ok(true) };
+        // Writers go on beside this. So the other one, for which they wait, is short.
+        sqlx::query("pragma wal_checkpoint(passive)").execute(conn.as_mut()).await?;
+        let (busy, _, _): (i64, i64, i64) = sqlx::query_as("pragma wal_checkpoint(truncate)").fetch_one(conn.as_mut()).await?;
+        Ok(busy == 0)
+    }
+
     /// Reads rows.
     ///
     /// # Errors

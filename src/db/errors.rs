@@ -72,6 +72,14 @@ pub fn classify(error: &sqlx::Error) -> ErrorClass {
     }
 }
 
+/// What an error says to people. The driver's own words for an error of Postgres add a line of some source
+/// file, or of a function.
+#[must_use]
+pub fn said(error: &sqlx::Error) -> String {
+    let of_postgres = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    of_postgres.map_or_else(|| error.to_string(), |error| error.message().to_owned())
+}
+
 /// Whether another transaction has just written a row of this table with the same key. A partition, or a
 /// table of a worker, has a name that begins with the table's.
 #[must_use]

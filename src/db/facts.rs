@@ -21,7 +21,7 @@ pub struct DbFacts {
     pub now_ms: Option<i64>,
     /// Whether it is a standby, which takes no writes.
     pub is_standby: bool,
-    /// How many connections it has now.
+    /// How many connections of clients it has now.
     pub connections: i64,
     /// What an integrity check found to be wrong; only of SQLite.
     pub damage: Option<String>,
@@ -58,6 +58,28 @@ impl Db {
             }
         }
     }
+
+    /// The last migration of a schema that a newer version has made; None of one that this program knows.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn newer_migration(&self) -> DbResult<Option<i64>> {
+        let ((migrated,), known): ((i64,), i64) = match self {
+            Self::Sqlite { options, .. } => {
+                let mut conn = SqliteConnection::connect_with(options).await?;
+                let migrated = sqlx::query_as(MIGRATED).fetch_one(&mut conn).await?;
+                conn.close().await?;
+                (migrated, last_version(false))
+            }
+            Self::Postgres { options, .. } => {
+                let mut conn = PgConnection::connect_with(options).await?;
+                let migrated = sqlx::query_as(MIGRATED).fetch_one(&mut conn).await?;
+                conn.close().await?;
+                (migrated, last_version(true))
+            }
+        };
+        Ok((migrated > known).then_some(migrated))
+    }
 }
 
 async fn of_sqlite(conn: &mut SqliteConnection) -> DbResult<DbFacts> {
@@ -76,8 +98,12 @@ async fn of_postgres(conn: &mut PgConnection) -> DbResult<DbFacts> {
     let names: Vec<String> = SETTINGS.map(str::to_owned).into();
     let settings: Vec<(String, String)> =
         sqlx::query_as("select name, setting from pg_settings where name = any($1)").bind(names).fetch_all(&mut *conn).await?;
+    // Other processes of Postgres take no place of `max_connections`. An account without privileges is not
+    // told their type. Only clients, and what works for them, have both a database and a user.
     let facts = "select current_setting('server_version'), cast(extract(epoch from clock_timestamp()) * 1000 as bigint),
-        pg_is_in_recovery(), to_regclass('_sqlx_migrations') is not null, (select count(*) from pg_stat_activity)";
+        pg_is_in_recovery(), to_regclass('_sqlx_migrations') is not null,
+        (select count(*) from pg_stat_activity
+            where datid is not null and usesysid is not null and coalesce(backend_type, 'client backend') = 'client backend')";
     let (version, now_ms, is_standby, has_table, connections): (String, i64, bool, bool, i64) =
         sqlx::query_as(facts).fetch_one(&mut *conn).await?;
     let migrated = if has_table { sqlx::query_as::<_, (i64,)>(MIGRATED).fetch_one(&mut *conn).await?.0 } else { 0 };

@@ -17,7 +17,7 @@ const FILE_MODE: u32 = 0o600;
 const OTHERS: u32 = 0o077;
 
 /// The SQLite file in the data folder.
-pub(super) const SQLITE_FILE: &str = "headmark.sqlite";
+pub const SQLITE_FILE: &str = "headmark.sqlite";
 /// The file whose lock says that a process uses the folder.
 const LOCK_FILE: &str = "lock";
 /// What SQLite keeps beside its file. It makes them with the mode of the file.

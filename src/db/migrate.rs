@@ -15,12 +15,13 @@
 use std::time::Duration;
 
 use sqlx::migrate::{Migrate as _, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqlSafeStr as _, SqliteConnection};
 use tokio::time::Instant;
 
 use super::index::{self, ConcurrentIndex};
 use super::locks::TURN;
-use super::{Db, DbResult, ErrorClass, classify};
+use super::{Db, DbResult, ErrorClass, classify, watched};
 
 /// A migration: its version, what it is, and its SQL.
 type File = (i64, &'static str, &'static str);
@@ -88,7 +89,7 @@ impl Db {
                 // The driver's own lock is waited for inside a statement, and an index that is made
                 // concurrently waits for all statements: each would wait for the other.
                 migrations.set_locking(false);
-                let mut conn = PgConnection::connect_with(options).await?;
+                let mut conn = connect(options).await?;
                 let outcome = migrate_postgres(&mut conn, &migrations).await;
                 // The lock of this node's turn ends with it.
                 let _closed = conn.close().await;
@@ -98,10 +99,17 @@ impl Db {
     }
 }
 
-async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {
+/// A connection for what changes the schema. Its session holds locks that keep other nodes waiting,
+/// so Postgres must notice when nobody is at its other end.
+pub(super) async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection> {
+    let mut conn = PgConnection::connect_with(&watched(options)).await?;
     // A migration may take longer than any request; and the notice that a table is there already is
     // no news.
     conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
+    Ok(conn)
+}
+
+async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {
     wait_for_turn(conn).await?;
     let mut tried = Tried::default();
     loop {

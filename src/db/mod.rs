@@ -40,7 +40,7 @@ mod sqlite_text;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, FromRow};
 
@@ -49,8 +49,9 @@ pub use column::{Column, Type};
 pub use conn::Conn;
 pub use dialect::{Statement, StatementText};
 pub use distributed::Distributed;
-pub use errors::{DbResult, ErrorClass, classify, is_duplicate};
+pub use errors::{DbResult, ErrorClass, classify, is_duplicate, said};
 pub use facts::DbFacts;
+pub use folder::SQLITE_FILE;
 pub(crate) use locks::NODE_LOCK;
 pub(crate) use open::MAX_FIRST_CONNECT;
 pub use open::StoreConfig;
@@ -69,6 +70,11 @@ pub use shards::Shards;
 const WATCHED: [(&str, &str); 4] =
     [("tcp_keepalives_idle", "4"), ("tcp_keepalives_interval", "2"), ("tcp_keepalives_count", "3"), ("tcp_user_timeout", "10000")];
 
+/// How to open a connection that Postgres watches.
+fn watched(options: &PgConnectOptions) -> PgConnectOptions {
+    options.clone().options(WATCHED)
+}
+
 /// The database of this process, chosen once at start.
 #[derive(Debug, Clone)]
 pub enum Db {
@@ -84,11 +90,15 @@ pub enum Db {
         /// For reads and for rare writes; lanes hold connections of their own.
         reads: Arc<Pool>,
         /// How to open a connection of one's own.
-        options: sqlx::postgres::PgConnectOptions,
+        options: PgConnectOptions,
         /// Where the rows are, if the database is distributed.
         shards: Option<Arc<Shards>>,
     },
 }
+
+/// How often [`Db::empty_log`] tries, and the pause between two tries.
+const LOG_TRIES: u32 = 20;
+const LOG_PAUSE: Duration = Duration::from_millis(50);
 
 impl Db {
     /// A connection of one's own.
@@ -100,6 +110,23 @@ impl Db {
             Self::Sqlite { options, .. } => Opener::Sqlite(options.clone()).open().await,
             Self::Postgres { options, shards, .. } => Opener::Postgres(options.clone(), shards.clone()).open().await,
         }
+    }
+
+    /// Puts SQLite's log into its file and empties it. Both hold what was deleted until then. It needs a moment in which
+    /// nobody reads or writes, and tries some times: whether the log is empty.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn empty_log(&self) -> DbResult<bool> {
+        let Self::Sqlite { options, .. } = self else { return Ok(true) };
+        let mut conn = Opener::Sqlite(options.clone().busy_timeout(Duration::ZERO)).open().await?;
+        for _ in 0..LOG_TRIES {
+            if conn.empty_log().await? {
+                return Ok(true);
+            }
+            tokio::time::sleep(LOG_PAUSE).await;
+        }
+        Ok(false)
     }
 
     /// A connection of one's own for a command that goes through whole tables: its statements may
@@ -126,10 +153,7 @@ impl Db {
     pub async fn connect_watched(&self) -> DbResult<Conn> {
         match self {
             Self::Sqlite { .. } => self.connect().await,
-            Self::Postgres { options, shards, .. } => {
-                let options = options.clone().options(WATCHED);
-                Opener::Postgres(options, shards.clone()).open().await
-            }
+            Self::Postgres { options, shards, .. } => Opener::Postgres(watched(options), shards.clone()).open().await,
         }
     }
 

@@ -258,6 +258,8 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
         // What a statement is to undo should it fail half way, which else goes to a file for each
         // batch.
         .pragma("temp_store", "memory")
+        // What is deleted, by an erasure or as it is no longer kept, leaves the file too.
+        .pragma("secure_delete", "on")
         .statement_cache_capacity(KEPT_STATEMENTS)
         .row_buffer_size(ROWS_AHEAD)
         .busy_timeout(Duration::from_millis(config.db_acquire_timeout_ms))
@@ -273,6 +275,8 @@ async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {
     };
     let page_bytes = page_bytes.await.map_err(|error: sqlx::Error| format!("cannot open the SQLite file in {}: {error}", dir.display()))?;
     let options = options.pragma("wal_autocheckpoint", (LOG_BYTES / page_bytes).to_string());
+    // After a read that took long, the log is much larger; it shrinks when it begins from the start again.
+    let options = options.pragma("journal_size_limit", (2 * LOG_BYTES).to_string());
     // Where it is negative it counts KiB. Only who writes needs it: reads are few beside the cache
     // of entries, and the operating system has the file for them.
     let options = options.pragma("cache_size", (-1024 * i64::from(config.sqlite_cache_mib)).to_string());

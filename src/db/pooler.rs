@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _};
 
-use super::DbResult;
+use super::{DbResult, said};
 
 /// How long each look may take. A pooler with one session to give away does not answer.
 const MAX_LOOK: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ const DROPS_SETTINGS: &str = "cannot use Postgres through a pooler (pgbouncer) t
 /// # Errors
 /// A sentence for the operator.
 pub(super) async fn check(options: &PgConnectOptions, statement_timeout_ms: u64) -> Result<(), String> {
-    let failed = |error: sqlx::Error| format!("cannot connect to Postgres: {error}");
+    let failed = |error: sqlx::Error| format!("cannot connect to Postgres at {}: {}", place(options), said(&error));
     let mut mine = PgConnection::connect_with(options).await.map_err(failed)?;
     let mut other = PgConnection::connect_with(options).await.map_err(failed)?;
     let checked = async {
@@ -39,6 +39,14 @@ pub(super) async fn check(options: &PgConnectOptions, statement_timeout_ms: u64)
     // What is left of them ends with their sockets.
     drop((mine, other));
     checked
+}
+
+/// Where Postgres is to be found, without the account.
+fn place(options: &PgConnectOptions) -> String {
+    match options.get_socket() {
+        Some(socket) => format!("{}, port {}", socket.display(), options.get_port()),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    }
 }
 
 /// Whether a session is still there after another connection began a transaction, for which a pooler

@@ -18,6 +18,7 @@ pub mod push;
 pub mod receipts;
 pub mod relations;
 pub mod removals;
+pub mod rounds;
 pub mod silence;
 pub mod summary_part;
 pub mod users;

@@ -13,10 +13,12 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::base::clock::UnixMs;
+use crate::base::abandoned::AHEAD_MS;
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::Result;
-use crate::db::DbResult;
+use crate::db::{Column, Db, DbResult, Statement};
 use crate::engine::lanes::{self, Job, Lanes};
+use crate::features::rounds::{PAUSE, Rounds};
 
 /// How many rows, or owners, one round of a sweep looks at.
 pub const PAGE: i64 = 1000;
@@ -24,12 +26,6 @@ pub const PAGE: i64 = 1000;
 /// How many rows of an owner one command removes, and how many rows those commands remove together
 /// that are sent at once.
 pub const OWNER_ROWS: i64 = 500;
-
-/// How many rounds one sweep has at most.
-const ROUNDS: u32 = 100;
-
-/// The pause between two rounds, in which the lanes have nothing of the sweep.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// How often in one round an owner with more rows than a command removes is looked at again.
 const AGAIN: u32 = 20;
@@ -42,6 +38,11 @@ const STAYS: u32 = 50;
 /// small part of what the database does; and at most so long.
 const RESTS: u32 = 3;
 const MAX_REST: Duration = Duration::from_secs(6 * 3600);
+
+/// A time further ahead than this was told by a clock that was fast.
+pub fn ahead(clock: &Clock) -> i64 {
+    clock.now().0 + AHEAD_MS
+}
 
 /// Where a walk is: the last owner that was looked at, and how old its row was, where the walk goes by age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +103,7 @@ impl Page {
     }
 }
 
-/// What of an owner's rows goes.
+/// Some of an owner's rows, such as those that go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Old {
     pub owner: i64,
@@ -116,6 +117,27 @@ impl Old {
     pub fn rows(&self) -> i64 {
         self.last - self.first + 1
     }
+}
+
+/// The old ones of these rows, of each owner the lowest. The statement tells of each owner the lowest row within these that
+/// is not old, one beyond them where all are.
+///
+/// # Errors
+/// The driver's own.
+pub async fn old_within(db: &Db, young: &'static Statement, within: Vec<Old>, before: UnixMs, clock: &Clock) -> DbResult<Vec<Old>> {
+    if within.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = [
+        within.iter().map(|rows| rows.owner).collect(),
+        within.iter().map(|rows| rows.first).collect(),
+        within.iter().map(|rows| rows.last).collect(),
+        vec![before.0; within.len()],
+        vec![ahead(clock); within.len()],
+    ];
+    let young: Vec<(i64, i64, i64)> = db.fetch(young, &columns.map(Column::Int)).await?;
+    let old = young.into_iter().filter(|(_, first, young)| young > first);
+    Ok(old.map(|(owner, first, young)| Old { owner, first, last: young - 1 }).collect())
 }
 
 /// A table with such rows.
@@ -146,32 +168,29 @@ impl Sweep<'_> {
     /// # Errors
     /// The driver's own, or what the lanes answer.
     pub async fn run<T: OldRows>(self, rows: &T, walk: &mut Walk) -> Result<u64> {
-        let (mut removed, mut stays) = (0, 0);
-        for _ in 0..ROUNDS {
-            if self.draining.is_cancelled() {
-                break;
-            }
+        let (mut removed, mut stays, mut rounds) = (0, 0, Rounds::new(self.draining));
+        while rounds.next().await {
             let Page { owners, next } = rows.page(*walk, self.before).await?;
-            let (of_page, has_more) = self.remove_of(rows, owners).await?;
+            let (of_page, has_more) = self.remove_of(rows, owners, &rounds).await?;
             removed += of_page;
-            if has_more && stays < STAYS {
+            if has_more && !rounds.are_over() && stays < STAYS {
                 stays += 1;
             } else {
+                // What is left of this page waits for the next walk: it must not keep the others waiting.
                 *walk = next.unwrap_or_default();
                 if next.is_none() {
                     break;
                 }
             }
-            tokio::time::sleep(PAUSE).await;
         }
         Ok(removed)
     }
 
     /// Removes what is old of these owners' rows: up to how many, and whether there may be more.
-    async fn remove_of<T: OldRows>(self, rows: &T, mut owners: BTreeSet<i64>) -> Result<(u64, bool)> {
+    async fn remove_of<T: OldRows>(self, rows: &T, mut owners: BTreeSet<i64>, rounds: &Rounds<'_>) -> Result<(u64, bool)> {
         let mut removed = 0;
         for _ in 0..AGAIN {
-            if owners.is_empty() || self.draining.is_cancelled() {
+            if owners.is_empty() {
                 break;
             }
             let old = rows.find(&owners, self.before).await?;
@@ -180,7 +199,11 @@ impl Sweep<'_> {
                 let (together, rest) = left.split_at(how_many(left));
                 removed += self.remove(rows, together).await?;
                 left = rest;
+                if rounds.are_over() {
+                    return Ok((removed, true));
+                }
             }
+            tokio::time::sleep(PAUSE).await;
             owners = old.iter().filter(|old| old.rows() >= OWNER_ROWS).map(|old| old.owner).collect();
         }
         Ok((removed, !owners.is_empty()))

@@ -23,7 +23,7 @@ use crate::base::seldom::Seldom;
 use crate::http::compress::{self, Encoding};
 use crate::http::context::{self, Context, Scoped};
 use crate::http::meter::Meter;
-use crate::http::watch::HttpStream;
+use crate::http::streams::HttpStream;
 use crate::http::{PROBES, places};
 
 /// Panics that were caught and answered with 500.

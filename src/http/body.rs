@@ -1,5 +1,6 @@
-//! Request bodies: bounded in length, time and depth, JSON only, and every fault told with its
-//! place. `parse.rs` reads the JSON, `fields.rs` has what serde does not refuse by itself.
+//! Request bodies: bounded in length, each and all together, in time and depth, JSON only, and every
+//! fault told with its place. `parse.rs` reads the JSON, `fields.rs` has what serde does not refuse by
+//! itself.
 
 mod fields;
 mod idempotency_key;
@@ -18,7 +19,7 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-pub use self::fields::{objects, present, raw_object, unique_map};
+pub use self::fields::{object, objects, present, raw_object, unique_map};
 pub use self::idempotency_key::IdempotencyKey;
 pub use self::parse::parse;
 
@@ -190,6 +191,7 @@ async fn read(parts: &Parts, body: axum::body::Body, rules: BodyRules) -> Result
     match tokio::time::timeout(rules.timeout, collect(body, rules.limit_bytes, most)).await {
         Ok(Ok(Collected::All(bytes))) => Ok(bytes),
         Ok(Ok(Collected::TooLong { at_end })) => Err(too_large(close && !at_end)),
+        Ok(Ok(Collected::NoRoom(problem))) => Err(problem.into()),
         // The detail of the transport's error would tell the caller nothing that it does not know.
         Ok(Err(_)) => {
             Err(BodyRefusal { problem: Problem::new(Code::MalformedRequest, "The body is incomplete or its framing is invalid."), close })
@@ -205,23 +207,49 @@ fn timed_out(timeout: Duration, close: bool) -> BodyRefusal {
 
 enum Collected {
     All(Vec<u8>),
-    TooLong { at_end: bool },
+    TooLong {
+        at_end: bool,
+    },
+    /// With the other bodies it would be too much. It was read to its end.
+    NoRoom(Problem),
 }
 
 async fn collect(mut body: axum::body::Body, limit: usize, most: usize) -> Result<Collected, axum::Error> {
     let mut bytes = Vec::new();
-    let mut seen = 0_usize;
+    let (mut seen, mut room) = (0_usize, Ok(()));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         seen = seen.saturating_add(data.len());
         if seen > most {
             return Ok(Collected::TooLong { at_end: false });
         }
-        if seen <= limit {
+        if room.is_ok() && seen <= limit {
+            room = make_room(&mut bytes, seen, limit);
+        }
+        if room.is_ok() && seen <= limit {
             bytes.extend_from_slice(&data);
-        } else {
+        } else if bytes.capacity() > 0 {
             bytes = Vec::new();
+            context::let_go_of_body();
         }
     }
-    Ok(if seen > limit { Collected::TooLong { at_end: true } } else { Collected::All(bytes) })
+    Ok(match room {
+        _ if seen > limit => Collected::TooLong { at_end: true },
+        Ok(()) => Collected::All(bytes),
+        Err(problem) => Collected::NoRoom(problem),
+    })
+}
+
+/// Makes room for a body of this length, and counts it first. A body takes what it needs as it comes:
+/// were its declared length taken at once, callers who send nothing could keep all others out. It
+/// never waits for room, as requests that hold a part would wait for each other.
+fn make_room(bytes: &mut Vec<u8>, length: usize, limit: usize) -> Result<(), Problem> {
+    let capacity = bytes.capacity();
+    if length <= capacity {
+        return Ok(());
+    }
+    let grown = length.max(capacity.saturating_mul(2).min(limit));
+    context::hold_body(grown - capacity)?;
+    bytes.reserve_exact(grown - bytes.len());
+    Ok(())
 }

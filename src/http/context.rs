@@ -177,6 +177,21 @@ pub fn body_rules() -> BodyRules {
     with(|context| context.body_rules).unwrap_or_default()
 }
 
+/// Counts so many more bytes of the body of the request being served.
+///
+/// # Errors
+/// A 429 or 503 problem where there is no room for them.
+pub(super) fn hold_body(bytes: usize) -> Result<(), Problem> {
+    let held = with(|context| context.place.borrow_mut().as_mut().map_or(Ok(()), |place| place.hold_body(bytes)));
+    // Outside of the edge nothing is bounded.
+    held.unwrap_or(Ok(()))
+}
+
+/// The body of the request being served is no longer in memory.
+pub(super) fn let_go_of_body() {
+    let _ = with(|context| context.place.borrow_mut().as_mut().map(Place::let_go_of_body));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,6 +30,7 @@ pub mod problem;
 pub mod sender;
 pub mod served;
 pub mod shares;
+pub(crate) mod streams;
 pub mod traces;
 pub(crate) mod watch;
 

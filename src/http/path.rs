@@ -165,7 +165,7 @@ where
     Ok(())
 }
 
-/// Hears of each request on a user's own routes.
+/// Hears of each request of a user, and of those of services on a user's own routes.
 pub trait Witness: Send + Sync {
     /// Such a request is about to be answered. It waits for what is returned, if anything.
     fn saw(&self, user: UserId) -> Option<BoxFuture<'_, ()>>;
@@ -184,8 +184,35 @@ where
     Option<Arc<dyn Witness>>: FromRef<S>,
 {
     match Option::<Arc<dyn Witness>>::from_ref(state) {
-        Some(witness) if parts.method == Method::GET => witness.refuse_erased(user).await,
+        Some(witness) if reads(parts) => witness.refuse_erased(user).await,
         _ => Ok(()),
+    }
+}
+
+/// Whether the request only reads. HEAD is answered by what answers GET.
+fn reads(parts: &Parts) -> bool {
+    matches!(parts.method, Method::GET | Method::HEAD)
+}
+
+/// Who asks for what is about no user. A user that was erased is refused, any other is seen.
+#[derive(Debug)]
+pub struct LivingCaller(pub Caller);
+
+impl<S> FromRequestParts<S> for LivingCaller
+where
+    S: Send + Sync,
+    Arc<Auth>: FromRef<S>,
+    Option<Arc<dyn Witness>>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        if let Caller::User { id } = caller {
+            admit(&caller, id, state).await?;
+            refuse_erased(parts, state, id).await?;
+        }
+        Ok(Self(caller))
     }
 }
 
@@ -234,14 +261,14 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (caller, _, user) = caller_and_user(parts, state).await?;
-        match caller {
-            Caller::User { id } if id != user => {
-                refuse_erased(parts, state, id).await?;
-                if let Some(witness) = Option::<Arc<dyn Witness>>::from_ref(state).filter(|_| parts.method == Method::GET) {
-                    witness.refuse_erased_to_others(user).await?;
-                }
-            }
-            _ => refuse_erased(parts, state, user).await?,
+        let Caller::User { id } = caller else {
+            refuse_erased(parts, state, user).await?;
+            return Ok(Self { user, caller });
+        };
+        admit(&caller, id, state).await?;
+        refuse_erased(parts, state, id).await?;
+        if let Some(witness) = Option::<Arc<dyn Witness>>::from_ref(state).filter(|_| id != user && reads(parts)) {
+            witness.refuse_erased_to_others(user).await?;
         }
         Ok(Self { user, caller })
     }

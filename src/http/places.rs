@@ -9,18 +9,22 @@ use axum::response::Response;
 
 use super::held;
 use super::shares::{Bounds, Share, Shares};
-use super::watch::HttpStream;
+use super::streams::HttpStream;
 use crate::base::error::{Code, Problem};
 use crate::http::caller::Caller;
 
-/// Requests refused because too many were in flight.
+/// Requests refused because too many were in flight, or too much of their bodies.
 pub(crate) const REFUSED: &str = "headmark_http_overloaded_total";
+
+/// Of these, the ones refused because of their bodies.
+pub(crate) const BODIES_REFUSED: &str = "headmark_http_bodies_refused_total";
 
 /// Up to this length an answer to a caller without credentials holds no place: it costs no more
 /// than a refusal.
 const SHORT_BYTES: u64 = 1024;
 
-/// From this length on an answer over HTTP/1 keeps its place.
+/// From this length on an answer over HTTP/1 keeps its place, and one over HTTP/2 has the time for
+/// each of its pieces.
 const LONG_BYTES: u64 = 16 * 1024 + 1;
 
 /// Long answers to callers without credentials may hold one place in so many: the documents must
@@ -29,6 +33,12 @@ const ANONYMOUS_PART: usize = 2;
 
 /// Requests of one end user that may be in flight, where that is not set.
 pub(crate) const USUAL_PER_USER: usize = 100;
+
+/// Which part of the bytes of bodies one end user may hold.
+const USERS_PART: usize = 16;
+
+/// Bytes of bodies that may be in memory, where that is not set.
+pub(crate) const USUAL_BODY_BYTES: usize = 256 * 1024 * 1024;
 
 /// How many long answers of probes (`/metrics`) may be on their way: they are answered whatever
 /// else is in flight, so they have places of their own.
@@ -41,11 +51,30 @@ pub struct PlacesConfig {
     pub total: usize,
     /// Those of one caller.
     pub per_caller: Bounds,
+    /// The bytes of their bodies, all together.
+    pub body_bytes: usize,
+    /// Those of one caller.
+    pub body_per_caller: Bounds,
+}
+
+impl PlacesConfig {
+    /// The part of so many bytes of bodies that each caller may hold: nine tenths for a service, a sixteenth for a user, and
+    /// `longest`, the longest body, for either. An `open` server has one caller.
+    #[must_use]
+    pub fn body_bounds(body_bytes: usize, open: bool, longest: usize) -> Bounds {
+        let Bounds { service, user } = Bounds::of(body_bytes, open, (None, None), body_bytes / USERS_PART);
+        Bounds { service: service.max(longest), user: user.max(longest) }
+    }
 }
 
 impl Default for PlacesConfig {
     fn default() -> Self {
-        Self { total: 10_000, per_caller: Bounds::of(10_000, false, (None, None), USUAL_PER_USER) }
+        Self {
+            total: 10_000,
+            per_caller: Bounds::of(10_000, false, (None, None), USUAL_PER_USER),
+            body_bytes: USUAL_BODY_BYTES,
+            body_per_caller: Self::body_bounds(USUAL_BODY_BYTES, false, 1024 * 1024),
+        }
     }
 }
 
@@ -58,6 +87,10 @@ pub(crate) struct Places {
     anonymous: AtomicUsize,
     probes: AtomicUsize,
     shares: Arc<Shares>,
+    body_bytes: usize,
+    /// The bytes of bodies that are in memory.
+    bodies: AtomicUsize,
+    body_shares: Arc<Shares>,
 }
 
 impl Places {
@@ -65,13 +98,30 @@ impl Places {
         let detail = "This caller has reached its limit of concurrent requests. Try again when one completes.";
         let shares = Shares::new("in_flight", detail, config.per_caller);
         let free = || AtomicUsize::new(0);
-        Arc::new(Self { total: config.total, taken: free(), anonymous: free(), probes: free(), shares })
+        let detail = "The bodies of this caller's requests in flight are too large together. Try again when one completes.";
+        let body_shares = Shares::new("bodies", detail, config.body_per_caller);
+        let PlacesConfig { total, body_bytes, .. } = config;
+        Arc::new(Self { total, taken: free(), anonymous: free(), probes: free(), shares, body_bytes, bodies: free(), body_shares })
     }
 
     /// Counts a request in, also one that is going to be refused, which is over at once.
     pub(super) fn enter(self: &Arc<Self>) -> Place {
         let before = self.taken.fetch_add(1, Ordering::Relaxed);
-        Place { places: Arc::clone(self), within: before < self.total, share: None, pool: None }
+        Place {
+            places: Arc::clone(self),
+            within: before < self.total,
+            share: None,
+            pool: None,
+            caller: None,
+            body: 0,
+            body_shares: Vec::new(),
+        }
+    }
+
+    /// How many bytes of bodies are in memory.
+    #[cfg(test)]
+    pub(super) fn body_bytes_held(&self) -> usize {
+        self.bodies.load(Ordering::Relaxed)
     }
 
     /// How many of a pool are held, and how many may be.
@@ -98,6 +148,12 @@ pub(crate) struct Place {
     /// That of its caller, once it is known.
     share: Option<Share>,
     pool: Option<Pool>,
+    /// Who asks, once it is known.
+    caller: Option<Caller>,
+    /// How many bytes of its body it holds.
+    body: usize,
+    /// The same, of its caller's part.
+    body_shares: Vec<Share>,
 }
 
 impl Place {
@@ -112,7 +168,39 @@ impl Place {
     /// A 429 problem.
     pub(super) fn belongs_to(&mut self, caller: &Caller) -> Result<(), Problem> {
         self.share = Some(self.places.shares.take(caller)?);
+        self.caller = Some(caller.clone());
         Ok(())
+    }
+
+    /// Counts more bytes of its body, if there is room for them. If there is none, the body is not kept.
+    ///
+    /// # Errors
+    /// A 429 problem where its caller has too much, a 503 problem where all together have.
+    pub(super) fn hold_body(&mut self, bytes: usize) -> Result<(), Problem> {
+        let most = self.places.body_bytes;
+        let grown = |held: usize| held.checked_add(bytes).filter(|held| *held <= most);
+        let held = self.places.bodies.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown);
+        held.map_err(|_| no_room_for_body())?;
+        self.body += bytes;
+        if let Some(caller) = &self.caller {
+            match self.places.body_shares.take_many(caller, bytes) {
+                Ok(share) => self.body_shares.push(share),
+                Err(problem) => {
+                    self.let_go_of_body();
+                    return Err(problem);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Its body is no longer in memory.
+    pub(super) fn let_go_of_body(&mut self) {
+        // Most requests have none, and are spared the atomic.
+        if self.body > 0 {
+            self.places.bodies.fetch_sub(std::mem::take(&mut self.body), Ordering::Relaxed);
+        }
+        self.body_shares.clear();
     }
 
     /// Counts it against a pool too.
@@ -130,6 +218,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.let_go_of_body();
         let pool = self.pool.map(|pool| self.places.pool(pool).0);
         // Those of probes are beside the others.
         if !matches!(self.pool, Some(Pool::Probes)) {
@@ -147,6 +236,13 @@ pub(super) fn overloaded() -> Problem {
     Problem::new(Code::Overloaded, "Too many requests are in flight. Try again shortly.")
 }
 
+/// Refuses a request for whose body there is no room.
+fn no_room_for_body() -> Problem {
+    metrics::counter!(REFUSED).increment(1);
+    metrics::counter!(BODIES_REFUSED).increment(1);
+    Problem::new(Code::Overloaded, "The bodies of the requests in flight are too large. Try again shortly.")
+}
+
 /// The place that this answer keeps until it is sent, if it keeps one. `streams` says whether the
 /// connection is HTTP/2, `probe` whether it is a probe's.
 ///
@@ -159,6 +255,7 @@ pub(super) fn keep(place: Option<Place>, streams: bool, probe: bool, response: &
     let length = response.body().size_hint().lower();
     let shortest = if streams { 1 } else { LONG_BYTES };
     let Some(mut place) = place.filter(|_| length >= shortest) else { return Ok(None) };
+    place.let_go_of_body();
     if place.share.is_none() {
         if length <= SHORT_BYTES {
             return Ok(None);
@@ -169,13 +266,11 @@ pub(super) fn keep(place: Option<Place>, streams: bool, probe: bool, response: &
 }
 
 /// The answer, whose body keeps the place, and the stream of an HTTP/2 request, until it is sent.
-pub(super) fn hold(place: Option<Place>, stream: Option<HttpStream>, response: Response) -> Response {
+pub(super) fn hold(place: Option<Place>, mut stream: Option<HttpStream>, response: Response) -> Response {
     if response.body().is_end_stream() || (place.is_none() && stream.is_none()) {
         return response;
     }
-    let stream = stream.map(|mut stream| {
-        stream.answered();
-        stream
-    });
-    response.map(|body| held::hold(body, (place, stream)))
+    let is_long = response.body().size_hint().upper().is_none_or(|bytes| bytes >= LONG_BYTES);
+    let sending = stream.as_mut().and_then(|stream| stream.answered(is_long));
+    response.map(|body| held::hold(body, (place, stream), sending))
 }

@@ -80,9 +80,17 @@ impl Shares {
     /// # Errors
     /// A 429 problem when the caller holds as many as it may.
     pub fn take(self: &Arc<Self>, caller: &Caller) -> Result<Share, Problem> {
+        self.take_many(caller, 1)
+    }
+
+    /// Takes so many for this caller.
+    ///
+    /// # Errors
+    /// A 429 problem when the caller would hold more than it may.
+    pub fn take_many(self: &Arc<Self>, caller: &Caller, count: usize) -> Result<Share, Problem> {
         let share = match caller {
-            Caller::Service { name } => self.take_for_service(name),
-            Caller::User { id } => self.take_for_user(*id),
+            Caller::Service { name } => self.take_for_service(name, count),
+            Caller::User { id } => self.take_for_user(*id, count),
         };
         share.ok_or_else(|| {
             metrics::counter!(REFUSED, "what" => self.what).increment(1);
@@ -90,11 +98,11 @@ impl Shares {
         })
     }
 
-    fn take_for_service(&self, name: &Arc<str>) -> Option<Share> {
+    fn take_for_service(&self, name: &Arc<str>, count: usize) -> Option<Share> {
         let held = self.services.load().get(name).cloned().unwrap_or_else(|| self.add_service(name));
-        let share = Share(Holder::Service(Arc::clone(&held)));
+        let share = Share { holder: Holder::Service(Arc::clone(&held)), count };
         // Dropping the share gives back what was taken too much.
-        (held.fetch_add(1, Ordering::Relaxed) < self.bounds.service).then_some(share)
+        (held.fetch_add(count, Ordering::Relaxed).saturating_add(count) <= self.bounds.service).then_some(share)
     }
 
     fn add_service(&self, name: &Arc<str>) -> Arc<AtomicUsize> {
@@ -107,20 +115,20 @@ impl Shares {
         self.services.load().get(name).cloned().unwrap_or(fresh)
     }
 
-    fn take_for_user(self: &Arc<Self>, user: UserId) -> Option<Share> {
+    fn take_for_user(self: &Arc<Self>, user: UserId, count: usize) -> Option<Share> {
         let mut users = self.users_with(user)?;
-        let held = users.entry(user).or_insert(0);
-        if *held >= self.bounds.user {
+        let held = users.get(&user).copied().unwrap_or(0).saturating_add(count);
+        if held > self.bounds.user {
             return None;
         }
-        *held += 1;
-        Some(Share(Holder::User(Arc::clone(self), user)))
+        users.insert(user, held);
+        Some(Share { holder: Holder::User(Arc::clone(self), user), count })
     }
 
-    fn give_back(&self, user: UserId) {
+    fn give_back(&self, user: UserId, count: usize) {
         let Some(mut users) = self.users_with(user) else { return };
         if let Some(held) = users.get_mut(&user) {
-            *held = held.saturating_sub(1);
+            *held = held.saturating_sub(count);
             if *held == 0 {
                 users.remove(&user);
             }
@@ -134,9 +142,12 @@ impl Shares {
     }
 }
 
-/// One of a resource, held for a caller until this is dropped.
+/// What is held of a resource for a caller, until this is dropped.
 #[derive(Debug)]
-pub struct Share(Holder);
+pub struct Share {
+    holder: Holder,
+    count: usize,
+}
 
 #[derive(Debug)]
 enum Holder {
@@ -146,9 +157,9 @@ enum Holder {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        match &self.0 {
-            Holder::Service(held) => drop(held.fetch_sub(1, Ordering::Relaxed)),
-            Holder::User(shares, user) => shares.give_back(*user),
+        match &self.holder {
+            Holder::Service(held) => drop(held.fetch_sub(self.count, Ordering::Relaxed)),
+            Holder::User(shares, user) => shares.give_back(*user, self.count),
         }
     }
 }
@@ -175,6 +186,12 @@ mod tests {
             assert!(shares.take(&other).is_ok(), "{other:?} holds nothing");
             held.pop();
             assert!(shares.take(&caller).is_ok(), "one was given back");
+        }
+        for (caller, most) in [(service("web"), 3), (user(42), 2)] {
+            let held = shares.take_many(&caller, most - 1).unwrap();
+            assert!(shares.take_many(&caller, 2).is_err() && shares.take_many(&caller, 1).is_ok());
+            drop(held);
+            assert!(shares.take_many(&caller, most).is_ok() && shares.take_many(&caller, most + 1).is_err());
         }
         assert!(shares.users.iter().all(|users| users.lock().unwrap().is_empty()), "who holds nothing is not kept");
     }

@@ -4,10 +4,11 @@
 //! stays without a request. It would bound how long HTTP/1 headers take by a timer for each request,
 //! which costs a fortieth of a poll. [`Watch`] keeps that from which `serve` decides all three.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::streams::{HttpStream, Streams};
 
 /// One connection, as its socket, its requests and its task share it.
 #[derive(Debug)]
@@ -27,25 +28,12 @@ pub(crate) struct Watch {
     /// The requests of an HTTP/1 connection: how many it has had, and how many it has now.
     requests: AtomicU64,
     serving: AtomicUsize,
-    streams: Mutex<Streams>,
-}
-
-/// The requests of an HTTP/2 connection.
-#[derive(Debug)]
-struct Streams {
-    open: usize,
-    /// When the last one ended, or the connection began.
-    quiet_since: Instant,
-    /// The number of the next answer.
-    next: u64,
-    /// The answers that are being sent, the oldest first.
-    unsent: BTreeMap<u64, Instant>,
+    streams: Arc<Streams>,
 }
 
 impl Watch {
     pub(crate) fn new() -> Arc<Self> {
         let opened = Instant::now();
-        let streams = Mutex::new(Streams { open: 0, quiet_since: opened, next: 0, unsent: BTreeMap::new() });
         Arc::new(Self {
             opened,
             begun: AtomicBool::new(false),
@@ -55,7 +43,7 @@ impl Watch {
             blocked_ms: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             serving: AtomicUsize::new(0),
-            streams,
+            streams: Arc::new(Streams::new(opened)),
         })
     }
 
@@ -108,18 +96,26 @@ impl Watch {
         }
     }
 
-    /// For how long the caller has been receiving what it was sent first.
-    pub(crate) fn sending_for(&self) -> Duration {
+    /// For how long the socket has taken less than it was given.
+    pub(crate) fn blocked_for(&self) -> Duration {
         let blocked_ms = self.blocked_ms.load(Ordering::Relaxed);
-        let blocked = if blocked_ms == 0 { None } else { Some(self.opened + Duration::from_millis(blocked_ms - 1)) };
-        let oldest = self.streams().unsent.values().next().copied();
-        [blocked, oldest].into_iter().flatten().min().map_or(Duration::ZERO, |since| since.elapsed())
+        if blocked_ms == 0 { Duration::ZERO } else { self.opened.elapsed().saturating_sub(Duration::from_millis(blocked_ms - 1)) }
+    }
+
+    /// For how long the caller of an HTTP/2 connection has been receiving an answer, or a piece of a
+    /// long one.
+    pub(crate) fn receiving_for(&self) -> Duration {
+        self.streams.receiving_for()
+    }
+
+    /// Ends the answers of an HTTP/2 connection that have been received for longer than this.
+    pub(crate) fn give_up(&self, after: Duration) {
+        self.streams.give_up(after);
     }
 
     /// For how long an HTTP/2 connection has had no request. None while it has one, and for HTTP/1.
     pub(crate) fn quiet_for(&self) -> Option<Duration> {
-        let streams = self.streams();
-        (self.is_http2() && streams.open == 0).then(|| streams.quiet_since.elapsed())
+        self.streams.quiet_for().filter(|_| self.is_http2())
     }
 
     /// A request of HTTP/1 begins.
@@ -137,14 +133,8 @@ impl Watch {
     }
 
     /// A request of HTTP/2 begins.
-    pub(crate) fn begin(self: &Arc<Self>) -> HttpStream {
-        self.streams().open += 1;
-        HttpStream { watch: Arc::clone(self), answer: None }
-    }
-
-    /// Nothing panics while it is locked, so a poisoned lock guards whole data.
-    fn streams(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn begin(&self) -> HttpStream {
+        HttpStream::begin(Arc::clone(&self.streams))
     }
 }
 
@@ -169,37 +159,6 @@ impl Drop for Serving {
 #[derive(Debug, Clone)]
 pub(crate) struct Link(pub(crate) Arc<Watch>);
 
-/// A request of an HTTP/2 connection; it ends when this is dropped.
-#[derive(Debug)]
-pub(crate) struct HttpStream {
-    watch: Arc<Watch>,
-    answer: Option<u64>,
-}
-
-impl HttpStream {
-    /// Its answer is ready, and the time to receive it begins.
-    pub(crate) fn answered(&mut self) {
-        let mut streams = self.watch.streams();
-        let number = streams.next;
-        streams.next += 1;
-        streams.unsent.insert(number, Instant::now());
-        self.answer = Some(number);
-    }
-}
-
-impl Drop for HttpStream {
-    fn drop(&mut self) {
-        let mut streams = self.watch.streams();
-        streams.open = streams.open.saturating_sub(1);
-        if let Some(number) = self.answer {
-            streams.unsent.remove(&number);
-        }
-        if streams.open == 0 {
-            streams.quiet_since = Instant::now();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,32 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_answer_counts_and_a_connection_is_quiet_without_requests() {
-        let watch = Watch::new();
-        assert_eq!(watch.quiet_for(), None, "HTTP/1 has a timeout of its own");
-        watch.begins_http2();
-        assert!(watch.quiet_for().is_some());
-        let (mut first, mut second) = (watch.begin(), watch.begin());
-        assert_eq!((watch.quiet_for(), watch.sending_for()), (None, Duration::ZERO));
-        first.answered();
-        std::thread::sleep(Duration::from_millis(20));
-        let second_began = Instant::now();
-        second.answered();
-        assert!(watch.sending_for() >= Duration::from_millis(20));
-        drop(first);
-        assert!(watch.sending_for() <= second_began.elapsed(), "the second is the oldest now");
-        drop(second);
-        assert!(watch.sending_for().is_zero() && watch.quiet_for().is_some());
-    }
-
-    #[test]
     fn a_socket_is_blocked_until_it_has_taken_all() {
         let watch = Watch::new();
         watch.blocked();
         std::thread::sleep(Duration::from_millis(20));
         watch.blocked();
-        assert!(watch.sending_for() >= Duration::from_millis(20), "the first time counts");
+        assert!(watch.blocked_for() >= Duration::from_millis(20), "the first time counts");
         watch.flushed();
-        assert!(watch.sending_for().is_zero());
+        assert!(watch.blocked_for().is_zero());
     }
 }

@@ -24,7 +24,7 @@ use crate::engine::lanes::Job;
 use crate::features::badges::ResetOut;
 use crate::features::groups::part::groups;
 use crate::features::inbox::direct_lists;
-use crate::http::body::{Body, in_range, present, unique_map};
+use crate::http::body::{Body, in_range, object, unique_map};
 use crate::http::pages::{self, PageOut, PageParams};
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::path::{PolledUser, UserOrMe, UserPath};
@@ -66,7 +66,7 @@ pub struct ChatsParams {
 pub struct ReadChatsIn {
     /// The chats to mark, each up to the `head` that the user saw; later messages stay unread. By
     /// default, all chats are marked as read.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "object")]
     #[schema(nullable = false)]
     up_to: Option<ReadChatsUpToIn>,
 }

@@ -1,7 +1,12 @@
 //! The command line.
 
+use std::fs;
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
+
 use crate::maintenance::import::headmark;
-use crate::support::{Tier, World, run};
+use crate::support::{JWT_SECRET, Tier, World, refusal, run};
 
 #[tokio::test]
 async fn the_help_names_the_variables() {
@@ -57,4 +62,80 @@ async fn logs_of_a_command_look_as_they_are_told_to() {
         assert!(!ran.err.is_empty(), "{format}");
         assert_eq!((ran.status, ran.err.lines().all(is_line)), (Some(0), is_json), "{format}: {}", ran.err);
     }
+}
+
+/// A command line that cannot be right says how it would be.
+#[tokio::test]
+async fn what_a_command_lacks_is_told() {
+    let short = ("HEADMARK_JWT_SECRET", "too-short");
+    let same = [("HEADMARK_LISTEN", "127.0.0.1:8080"), ("HEADMARK_ADMIN_LISTEN", "127.0.0.1:8080")];
+    for (args, env, says) in [
+        (&["token"][..], &[][..], &["--user", "--service"][..]),
+        (&["token", "--user", "42"], &[], &["HEADMARK_JWT_SECRET"]),
+        (&["token", "--user", "42"], &[short], &["shorter than 32 bytes"]),
+        (&["token", "--user", "42", "--service"], &[("HEADMARK_JWT_SECRET", JWT_SECRET)], &["--user", "--service"]),
+        (&["config", "check", "--listen", "localhost:8080"], &[], &["127.0.0.1:8080"]),
+        (&["config", "check", "--admin-listen", "8080"], &[], &["127.0.0.1:8080"]),
+        (&["healthcheck", "--listen", "127.0.0.1"], &[], &["127.0.0.1:8080"]),
+        (&["healthcheck", "--url", "nonsense"], &[], &["http://127.0.0.1:8080"]),
+        (&["doctor", "--url", "localhost:8080"], &[], &["http://127.0.0.1:8080"]),
+        (&["doctor", "--listen", "0.0.0.0:8080"], &[], &["without credentials"]),
+        (&["config", "check"], &same, &["HEADMARK_ADMIN_LISTEN and HEADMARK_LISTEN"]),
+        (&["config", "check"], &[("HEADMARK_LOG", "warning")], &["HEADMARK_LOG", "'warning'", "info"]),
+        (&["recount"], &[("HEADMARK_LOG", "verbose")], &["HEADMARK_LOG", "'verbose'", "info"]),
+    ] {
+        let output = run(args, env).await;
+        let why = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {why}");
+        assert!(says.iter().all(|part| why.contains(part)) && !why.contains("too-short"), "{args:?}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn an_import_says_that_its_database_is_new() {
+    let world = World::new(Tier::Embedded).await;
+    let dir = world.dir.join("elsewhere");
+    fs::write(world.dir.join("follows.csv"), "follower,followee\n1,2\n").unwrap();
+    let file = world.dir.join("follows.csv");
+    let args = ["import", "follows", file.to_str().unwrap(), "--data-dir", dir.to_str().unwrap()];
+    for is_new in [true, false] {
+        let output = run(&args, &[]).await;
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{told}");
+        assert_eq!(told.contains("elsewhere/headmark.sqlite was not there"), is_new, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_no_older_schema() {
+    let world = World::new(Tier::Embedded).await;
+    fs::write(world.dir.join("headmark.sqlite"), "damage".repeat(1000)).unwrap();
+    for command in [&["recount", "--dry-run"][..], &["epoch"]] {
+        let why = refusal(&[command, &["--data-dir", world.dir.to_str().unwrap()]].concat(), &[]).await;
+        assert!(why.contains("restore a backup") && !why.contains("schema"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_not_called_up_to_date() {
+    let world = World::new(Tier::Embedded).await;
+    let args = ["migrate", "--data-dir", world.dir.to_str().unwrap()];
+    assert_eq!(run(&args, &[]).await.stdout, b"The schema is up to date.\n");
+    let mut conn = SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).connect().await.unwrap();
+    let later =
+        "insert into _sqlx_migrations (version, description, success, checksum, execution_time) values (9999, 'later', true, x'00', 0)";
+    conn.execute(later).await.unwrap();
+    conn.close().await.unwrap();
+    let told = String::from_utf8(run(&args, &[]).await.stdout).unwrap();
+    assert!(told.contains("a newer version") && told.contains("9999"), "{told}");
+}
+
+#[tokio::test]
+async fn a_postgres_that_is_away_is_named_without_its_password() {
+    let why = refusal(&["recount", "--dry-run"], &[("DATABASE_URL", "postgres://nobody:hush@127.0.0.1:1/none")]).await;
+    assert!(why.contains("127.0.0.1:1: ") && !why.contains("hush"), "{why}");
+    let world = World::new(Tier::Server).await;
+    let nowhere = format!("{}_nowhere", world.database_url);
+    let why = refusal(&["recount", "--dry-run"], &[("DATABASE_URL", &nowhere)]).await;
+    assert!(why.contains("does not exist") && !why.contains("at line"), "{why}");
 }

@@ -1,7 +1,7 @@
 //! `headmark doctor` and `headmark healthcheck`, against real stores and servers.
 
 use crate::both_tiers;
-use crate::support::{Process, Tier, World, run};
+use crate::support::{Process, Tier, World, eventually, run};
 
 const KEY: &str = "web:s3cret-of-the-suite";
 
@@ -55,6 +55,14 @@ both_tiers! {
         let user = nodes[0].client.with_bearer("s3cret-of-the-suite").get("/v1/users/9223372036854775807/badges").await.ok();
         assert_eq!(user["counters"]["headmark-doctor"]["unread"], 0, "{user}");
         assert_eq!(told(&["healthcheck", "--url", url], &[]).await.0, Some(0));
+        // An address that is given as an option comes before the server's settings.
+        let (listen, nobody) = (url.strip_prefix("http://").unwrap(), "127.0.0.1:1".to_owned());
+        let admin = [("HEADMARK_ADMIN_LISTEN", nobody.clone())];
+        assert_eq!(told(&["healthcheck", "--listen", listen], &admin).await.0, Some(0));
+        assert_eq!(told(&["healthcheck", "--listen", listen, "--admin-listen", &nobody], &[]).await.0, Some(1));
+        let listens = [("HEADMARK_LISTEN", listen.to_owned())];
+        assert_eq!(told(&["healthcheck"], &listens).await.0, Some(0));
+        assert_eq!(told(&["healthcheck"], &[admin, listens].concat()).await.0, Some(1), "operators' address first");
     }
 
     async fn an_old_backup_is_told(world: World) {
@@ -91,8 +99,10 @@ both_tiers! {
         node.kill().await;
         let (status, text) = told(&["doctor", "--url", &node.base], &env).await;
         assert_eq!(status, Some(3), "{text}");
-        assert!(text.contains("does not answer") && text.contains("fix: check the address"), "{text}");
-        assert_eq!(told(&["healthcheck", "--url", &node.base], &[]).await.0, Some(1));
+        assert!(text.contains("does not answer: Connection refused") && text.contains("fix: check the address"), "{text}");
+        let unhealthy = run(&["healthcheck", "--url", &node.base], &[]).await;
+        let why = String::from_utf8(unhealthy.stderr).unwrap();
+        assert!(unhealthy.status.code() == Some(1) && why.contains("no answer: Connection refused"), "{why}");
         if world.tier == Tier::Server {
             // The engines of the suite skip fsync, and have no bound on memory.
             assert!(text.contains("FAILURE postgres  fsync is off") && text.contains("warning redis     maxmemory is not set"), "{text}");
@@ -107,4 +117,22 @@ both_tiers! {
             assert!(text.contains("FAILURE postgres  cannot connect") && text.contains("FAILURE redis     cannot use it"), "{text}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_clients_count_as_connections() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    let mut conn = world.postgres().await;
+    let mut clients = async || -> i64 {
+        let sql = "select count(*) from pg_stat_activity where backend_type = 'client backend'";
+        sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap()
+    };
+    // Other tests connect meanwhile.
+    eventually("all that is counted are clients, and the one that looks", async || {
+        let before = clients().await;
+        node.app.state().db.facts().await.unwrap().connections == before + 1
+    })
+    .await;
+    node.stop().await;
 }

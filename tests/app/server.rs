@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, eventually};
+use crate::support::{Client, Reply, eventually};
 
 /// What the page of `/docs` loads.
 const ASSETS: [(&str, &str); 4] = [
@@ -50,6 +50,24 @@ fn source() -> String {
 fn names(operation: &Value, status: u16) -> bool {
     let responses = &operation["responses"];
     responses.get(status.to_string()).or_else(|| responses.get(format!("{}XX", status / 100))).is_some()
+}
+
+/// Under the policy of this file no strange script runs, and a key that is typed in stays here.
+fn assert_guarded(file: &Reply, path: &str) {
+    let policy = file.header("content-security-policy");
+    let rules: Vec<_> = policy.split("; ").collect();
+    let needed = [
+        "default-src 'none'",
+        "script-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ];
+    for rule in needed {
+        assert!(rules.contains(&rule), "{path} lacks {rule}: {policy}");
+    }
+    assert_eq!((file.header("x-frame-options"), file.header("referrer-policy")), ("DENY", "no-referrer"), "{path}");
 }
 
 /// A value for each parameter of a path.
@@ -216,13 +234,17 @@ both_tiers! {
             assert_eq!(page.status, 200);
             assert!(page.header("content-type").starts_with("text/html") && page.text.contains("swagger-ui"), "{}", page.text);
             assert!(!page.text.contains("https://"), "it loads nothing from elsewhere");
+            assert_guarded(&page, path);
         }
         for (file, media) in ASSETS {
             let asset = node.client.get(&format!("/docs/{file}")).await;
             assert!(asset.status == 200 && asset.header("content-type").contains(media), "{file} {}", asset.header("content-type"));
             assert_eq!(asset.text.contains("/openapi.json"), file == "swagger-initializer.js", "{file}");
+            assert_guarded(&asset, file);
         }
-        for unknown in ["/docs/unknown.js", "/docs/%80", "/docs/../secret"] {
+        let settings = node.client.get("/docs/swagger-initializer.js").await.text;
+        assert!(settings.contains("\"validatorUrl\": \"none\""), "no other host learns of the document: {settings}");
+        for unknown in ["/docs/unknown.js", "/docs/oauth2-redirect.html", "/docs/%80", "/docs/../secret"] {
             node.client.get(unknown).await.problem(404, "unknown_route");
         }
         node.stop().await;
@@ -236,12 +258,9 @@ both_tiers! {
             let path = format!("/console/{file}");
             let asset = node.client.get(&path).await;
             assert!(asset.status == 200 && asset.header("content-type").starts_with(media), "{path} {}", asset.header("content-type"));
-            let policy = asset.header("content-security-policy");
-            for rule in ["default-src 'none'", "script-src 'self'", "connect-src 'self'", "form-action 'none'", "frame-ancestors 'none'"] {
-                assert!(policy.split("; ").any(|part| part == rule), "{path}: {policy}");
-            }
-            assert!(!policy.contains("unsafe"), "{policy}");
-            assert_eq!((asset.header("cache-control"), asset.header("referrer-policy")), ("no-cache", "no-referrer"), "{path}");
+            assert_guarded(&asset, &path);
+            assert!(!asset.header("content-security-policy").contains("unsafe"), "{path}");
+            assert_eq!(asset.header("cache-control"), "no-cache", "{path}");
             let known = node.client.request(Method::GET, &path).header("if-none-match", asset.header("etag"));
             let known = Client::send(known).await;
             assert!(known.status == 304 && known.text.is_empty(), "{path}: {}", known.status);

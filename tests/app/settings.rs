@@ -50,6 +50,7 @@ async fn wrong_settings_end_as_a_wrong_line_does() {
         &[("HEADMARK_SERVICE_KEYS_FILE", "/nowhere/keys")],
         &[("HEADMARK_LISTEN", "0.0.0.0:0")],
         &[("HEADMARK_LOG", "foo=bar=baz")],
+        &[("HEADMARK_LOG", "warning")],
         &[("HEADMARK_OTLP_ENDPOINT", "https://collector:4318")],
         &[("DATABASE_URL", "mysql://127.0.0.1/none")],
         &[postgres, ("REDIS_URL", "http://127.0.0.1")],

@@ -205,7 +205,7 @@ fn caller(sources: &[String], id: &str, operation: &Value) -> &'static str {
         () if asks("Service") => "service",
         () if asks("GroupPath") => "member",
         () if asks("UserPath") || asks("PolledUser") => "user",
-        () if asks("AnyUserPath") || asks("Caller") => "any",
+        () if asks("AnyUserPath") || asks("LivingCaller") || asks("Caller") => "any",
         () => panic!("{id} asks for no caller"),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::truth::poll;
 use crate::both_tiers;
-use crate::support::{Node, eventually};
+use crate::support::{JWT_SECRET, Node, eventually};
 
 const QUERY: &str = "/v1/badges/query";
 
@@ -74,6 +74,24 @@ both_tiers! {
         filled(&node).await;
         assert_eq!(poll(&node.client, 1).await.revision, 2, "the increment and the enrolment");
         assert_eq!(poll(&node.client, 1).await.revision, 2, "one enrolment");
+        node.stop().await;
+    }
+}
+
+both_tiers! {
+    async fn who_reads_and_writes_in_groups_alone_is_seen(world: World) {
+        let node = world.node_with(&["--jwt-secret", JWT_SECRET, "--service-keys", "web:s3cret-of-the-suite"]).await;
+        let service = node.service();
+        service.put("/v1/groups/9", &json!({})).await.ok();
+        service.post("/v1/groups/9/members", &json!({"user_ids": [1, 2, 3]})).await.ok();
+        let says = json!({"sender_id": 1, "client_id": "a", "content": "hello"});
+        node.user(1).post("/v1/groups/9/messages", &says).await.ok();
+        node.user(2).get("/v1/groups/9").await.ok();
+        service.post("/v1/broadcasts/news", &json!({"title": "t"})).await.ok();
+        for (user, unread) in [(1, 1), (2, 1), (3, 0)] {
+            let summary = node.user(user).get(&format!("/v1/users/{user}/badges?include=broadcasts")).await.ok();
+            assert_eq!(summary["broadcasts"]["news"]["unread"].as_i64().unwrap_or_default(), unread, "user {user}: {summary}");
+        }
         node.stop().await;
     }
 }

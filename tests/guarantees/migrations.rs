@@ -132,3 +132,18 @@ async fn an_index_is_made_beside_writes_on_each_partition() {
     assert!(is_true(&mut other, "select count(*) = 1 from _sqlx_migrations where version = 9003").await);
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_cut_off_in_a_migration_keeps_the_others_waiting_for_seconds() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    let sql = "create table later_watched as select name, setting from pg_settings where name like 'tcp_%'";
+    node.app.state().db.migrate_with(migrator(9004, sql, false)).await.unwrap();
+    let settings: Vec<(String, String)> =
+        sqlx::query_as("select name, setting from later_watched order by name").fetch_all(&mut world.postgres().await).await.unwrap();
+    let settings: Vec<_> = settings.iter().map(|(name, setting)| (name.as_str(), setting.as_str())).collect();
+    let watched =
+        [("tcp_keepalives_count", "3"), ("tcp_keepalives_idle", "4"), ("tcp_keepalives_interval", "2"), ("tcp_user_timeout", "10000")];
+    assert_eq!(settings, watched);
+    node.stop().await;
+}

@@ -1,11 +1,14 @@
 //! How nodes start beside each other, give way to each other, and keep their writes apart.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use headmark::base::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::{Executor as _, PgConnection};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use super::truth::{Truth, poll};
 use crate::both_tiers;
@@ -13,6 +16,9 @@ use crate::support::Hand;
 use crate::support::{Node, Tier, World, eventually};
 
 const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
+
+/// Where a node that starts is about to ask for the node lock.
+const BEFORE_FIRST_LOCK: &str = "guard::before_first_lock";
 
 /// "headmark" in ASCII.
 const NODE_LOCK: i64 = 0x6865_6164_6d61_726b;
@@ -107,15 +113,36 @@ async fn is_succeeded(mut world: World, redis_of_second: String, busy: bool) {
     let mut hand = world.postgres().await;
     let mut acknowledged = 1;
     first.client.post(INCREMENT, &json!({})).await.ok();
-    // Right after the first node has looked, so that it notices as late as it can. Should it be
-    // quicker even so, it is lost again.
+    // As the second node is about to ask, and right after the first has looked, so that this notices
+    // as late as it can. Should it be quicker even so, it is lost again.
     world.redis_url = redis_of_second;
+    let world = Arc::new(world);
+    let (reached, asks) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (reaches, waits) = (Arc::clone(&reached), Arc::clone(&asks));
+    let hold = move || {
+        reaches.add_permits(1);
+        Handle::current().block_on(waits.acquire()).unwrap().forget();
+    };
+    fail::cfg_callback(BEFORE_FIRST_LOCK, hold).unwrap();
+    let lose = async {
+        loop {
+            reached.acquire().await.unwrap().forget();
+            eventually("it has just looked", async || hand.execute(FREE_THE_LOCK_JUST_SEEN).await.unwrap().rows_affected() > 0).await;
+            asks.add_permits(1);
+        }
+    };
     let start = async {
         loop {
-            eventually("it has just looked", async || hand.execute(FREE_THE_LOCK_JUST_SEEN).await.unwrap().rows_affected() > 0).await;
-            if let Ok(second) = world.try_node(&[], Clock::System).await {
+            let world = Arc::clone(&world);
+            if let Ok(second) = tokio::spawn(async move { world.try_node(&[], Clock::System).await }).await.unwrap() {
                 return second;
             }
+        }
+    };
+    let start = async {
+        tokio::select! {
+            second = start => second,
+            () = lose => unreachable!("it goes on for as long as nodes start"),
         }
     };
     tokio::pin!(start);
@@ -130,6 +157,7 @@ async fn is_succeeded(mut world: World, redis_of_second: String, busy: bool) {
         let shown = first.client.get("/v1/users/1/badges").await.ok();
         assert!(shown["degraded"] == true || shown["total"].as_i64() >= Some(acknowledged), "{acknowledged} but {shown}");
     };
+    fail::remove(BEFORE_FIRST_LOCK);
     for _ in 0..100 {
         acknowledged += 1;
         let head = second.client.post(INCREMENT, &json!({})).await.ok()["head"].as_i64().unwrap();

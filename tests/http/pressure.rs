@@ -91,7 +91,7 @@ async fn wait(client: &Client, path: &str) -> tokio::task::JoinHandle<crate::sup
 
 both_tiers! {
     async fn callers_who_do_not_receive_cost_no_memory_and_lose_their_connections(world: World) {
-        let node = world.process(&["--max-in-flight", "40", "--waiting-polls", "20", "--send-timeout-ms", "5000"], &[]).await;
+        let node = world.process(&["--max-in-flight", "40", "--waiting-polls", "20", "--send-timeout-ms", "5000", "--header-timeout-ms", "5000"], &[]).await;
         for path in LONG {
             assert_eq!(asked(&node, path).await, 200);
         }
@@ -214,6 +214,79 @@ both_tiers! {
             assert_eq!(ended.await.unwrap(), 0, "they wait for each other");
         }
         node.stop().await;
+    }
+
+    async fn one_user_cannot_take_all_the_room_for_bodies(world: World) {
+        let bounds = ["--body-limit-bytes", "200000", "--max-body-bytes-in-flight", "4800000"];
+        let node = world.node_with(&[&CREDENTIALS[..], &bounds[..]].concat()).await;
+        let (one, other) = (node.user(1), node.user(2));
+        let long = format!("{}{{}}", " ".repeat(150_000));
+        let write = async |client: &Client| {
+            let request = client.request(Method::POST, "/v1/users/me/badges/mention/reset").header("content-type", "application/json");
+            Client::send(request.body(long.clone())).await
+        };
+        // A body that comes no further.
+        let token = node.app.state().auth.user_token(1.try_into().unwrap(), Duration::from_secs(3600)).unwrap();
+        let start = async || {
+            let mut stream = TcpStream::connect(authority(&node.base)).await.unwrap();
+            let head = "POST /v1/users/me/chats/read HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 190001\r\n";
+            stream.write_all(format!("{head}authorization: Bearer {token}\r\n\r\n").as_bytes()).await.unwrap();
+            stream.write_all(&[b' '; 190_000]).await.unwrap();
+            stream
+        };
+        // It is read beside this test. Where that begins late, it is the one that is refused.
+        let mut held = None;
+        eventually("it has its part", async || {
+            drop(held.take());
+            held = Some(start().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            write(&one).await.status == 429
+        })
+        .await;
+        let refused = write(&one).await;
+        assert_eq!(refused.header("retry-after"), "1");
+        refused.problem(429, "rate_limited");
+        assert_eq!(write(&other).await.status, 200, "others have theirs");
+        assert_eq!(one.post("/v1/users/me/badges/mention/reset", &json!({})).await.status, 200, "short ones go on");
+        drop(held);
+        eventually("who hangs up gives back", async || write(&one).await.status == 200).await;
+        node.stop().await;
+    }
+
+    async fn long_bodies_keep_each_other_out_and_nothing_else(world: World) {
+        let bounds = ["--body-limit-bytes", "200000", "--max-body-bytes-in-flight", "300000"];
+        let node = world.node_with(&bounds).await;
+        let start = async || {
+            let mut stream = TcpStream::connect(authority(&node.base)).await.unwrap();
+            let head = "POST /v1/users/42/chats/read HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 190001\r\n\r\n";
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(&[b' '; 190_000]).await.unwrap();
+            stream
+        };
+        let long = format!("{}{{}}", " ".repeat(150_000));
+        let write = async || {
+            let request = node.client.request(Method::POST, "/v1/users/42/badges/mention/increment").header("content-type", "application/json");
+            Client::send(request.body(long.clone())).await
+        };
+        // Its body is read beside this test. Where that begins late, it is the one that is refused.
+        let mut held = None;
+        eventually("there is no room", async || {
+            drop(held.take());
+            held = Some(start().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            write().await.status == 503
+        })
+        .await;
+        let refused = write().await;
+        assert_eq!(refused.header("retry-after"), "1");
+        refused.problem(503, "overloaded");
+        node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok();
+        assert_eq!(node.client.get(SUMMARY).await.status, 200);
+        drop(held);
+        eventually("who hangs up gives back", async || write().await.status == 200).await;
+        node.stop().await;
+        let why = world.try_node(&["--max-body-bytes-in-flight", "1000"], Clock::System).await.unwrap_err();
+        assert!(why.contains("HEADMARK_MAX_BODY_BYTES_IN_FLIGHT must be at least HEADMARK_BODY_LIMIT_BYTES"), "{why}");
     }
 
     async fn a_bound_of_one_caller_that_is_not_below_the_total_is_refused(world: World) {

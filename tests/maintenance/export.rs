@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use sqlx::Executor as _;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::both_tiers;
-use crate::maintenance::import::{Ran, headmark, import};
-use crate::support::{Client, World, start};
+use crate::maintenance::import::{Ran, headmark, import, seconds_ago};
+use crate::support::{Client, Tier, World, start};
 
 async fn export(world: &World, more: &[&str]) -> Ran {
     headmark(world, &[&["export", "follows"], more].concat(), false, &[], Vec::new()).await
@@ -64,8 +65,8 @@ both_tiers! {
         assert_eq!(import(&fresh, &written, &[]).await.told("known already"), 7, "a second time changes nothing");
         assert_eq!(import(&fresh, "follower,followee\n5,1\n", &[]).await.told("followed"), 1, "an imported follow needs no approval");
         assert!(!export(&fresh, &[]).await.out.contains("\n5,1,1"), "the request is gone");
-        let unfollow = "follower,followee,timestamp,action\n4,20,2000000000,unfollow\n";
-        assert_eq!(import(&fresh, unfollow, &[]).await.told("unfollowed"), 1, "also of a request");
+        let unfollow = format!("follower,followee,timestamp,action\n4,20,{},unfollow\n", seconds_ago(-1));
+        assert_eq!(import(&fresh, &unfollow, &[]).await.told("unfollowed"), 1, "also of a request");
     }
 
     async fn a_whole_export_is_longer_than_a_batch(world: World) {
@@ -89,4 +90,38 @@ both_tiers! {
         let end = tokio::time::timeout(Duration::from_secs(20), child.wait_with_output()).await.expect("it ends").unwrap();
         assert_eq!((first.as_str(), end.status.code(), end.stderr.as_slice()), ("follower,followee,timestamp,visibility,special,requested\n", Some(0), b"".as_slice()));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_that_fails_leaves_the_last_one() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    node.client.follow(1, 2).await;
+    node.stop().await;
+    let folder = world.dir.join("exports");
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("out.csv");
+    let output = ["--output", path.to_str().unwrap()];
+    assert_eq!(export(&world, &output).await.status, Some(0));
+    let good = std::fs::read_to_string(&path).unwrap();
+    // Requests come first, so the export begins and breaks off.
+    world.postgres().await.execute("alter table following rename to elsewhere").await.unwrap();
+    let failed = export(&world, &output).await;
+    assert_eq!((failed.status, std::fs::read_to_string(&path).unwrap()), (Some(1), good), "{failed:?}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "it leaves nothing else");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_goes_into_a_pipe() {
+    let world = World::new(Tier::Embedded).await;
+    let node = world.node().await;
+    node.client.follow(1, 2).await;
+    node.stop().await;
+    let pipe = world.dir.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = tokio::process::Command::new("cat").arg(&pipe).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let ran = export(&world, &["--output", pipe.to_str().unwrap()]).await;
+    assert_eq!(ran.status, Some(0), "{ran:?}");
+    let read = String::from_utf8(reader.wait_with_output().await.unwrap().stdout).unwrap();
+    assert_eq!(read.lines().nth(1).map(pair), Some("1,2"));
 }

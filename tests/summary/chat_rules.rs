@@ -157,6 +157,9 @@ both_tiers! {
         make(client, 8, &[2]).await;
         send(client, 9, 2, "a").await.ok();
         let path = "/v1/users/1/chats/read";
+        for array in [json!([]), json!([{"9": 1}, {}])] {
+            assert_eq!(client.post(path, &json!({"up_to": array})).await.pointers(422, "invalid_body"), ["/up_to"]);
+        }
         let many = |from: i64| (from..from + 1001).map(|id| (id.to_string(), json!(1))).collect::<Map<_, _>>();
         for (bad, pointer) in [(json!({"groups": many(100)}), "/up_to/groups"), (json!({"directs": many(100)}), "/up_to/directs")] {
             assert_eq!(client.post(path, &json!({"up_to": bad})).await.pointers(422, "invalid_body"), [pointer]);

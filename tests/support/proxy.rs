@@ -48,6 +48,8 @@ struct Shared {
     away: AtomicBool,
     /// Whether answers are held back: the database seems to stand still.
     paused: watch::Sender<bool>,
+    /// By how many milliseconds every answer is held back.
+    slow_ms: AtomicU64,
     connections: Mutex<CancellationToken>,
     /// How many milliseconds later than its client a server is told that a connection is cut.
     notice_ms: AtomicU64,
@@ -82,6 +84,7 @@ impl Proxy {
             then_leave: AtomicBool::new(false),
             away: AtomicBool::new(false),
             paused: watch::Sender::default(),
+            slow_ms: AtomicU64::new(0),
             connections: Mutex::new(CancellationToken::new()),
             notice_ms: AtomicU64::new(0),
         });
@@ -139,6 +142,11 @@ impl Proxy {
     /// The database stands still, or goes on: what was asked meanwhile is answered then.
     pub fn pause(&self, paused: bool) {
         self.shared.paused.send_replace(paused);
+    }
+
+    /// From here on every answer comes so much later.
+    pub fn slow(&self, by: Duration) {
+        self.shared.slow_ms.store(by.as_millis().try_into().unwrap(), Ordering::SeqCst);
     }
 
     /// The database is back, on the same port.
@@ -217,23 +225,24 @@ struct Answers {
     delay_ms: AtomicUsize,
 }
 
-async fn serve(mut client: TcpStream, shared: Arc<Shared>, cut: CancellationToken) {
+async fn serve(client: TcpStream, shared: Arc<Shared>, cut: CancellationToken) {
     let upstream = shared.upstream.lock().unwrap().clone();
-    let Ok(mut server) = TcpStream::connect(upstream).await else { return };
+    let Ok(server) = TcpStream::connect(upstream).await else { return };
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
+    let (mut from_client, to_client) = client.into_split();
+    let (from_server, mut to_server) = server.into_split();
+    let answers = Answers::default();
     if !shared.reads {
         tokio::select! {
             () = cut.cancelled() => {}
-            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+            _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+            _ = replies(from_server, to_client, &shared, &cut, &answers) => {}
         }
         return;
     }
-    let (from_client, to_client) = client.into_split();
-    let (from_server, to_server) = server.into_split();
     // The server's side is closed once nobody holds this.
     let to_server = Arc::new(tokio::sync::Mutex::new(to_server));
-    let answers = Answers::default();
     tokio::select! {
         () = cut.cancelled() => {}
         _ = requests(from_client, Arc::clone(&to_server).lock_owned().await, &shared, &cut, &answers) => return,
@@ -323,7 +332,8 @@ async fn replies(
         // An error would mean that the proxy is gone, and the connection with it.
         let _ = shared.paused.subscribe().wait_for(|paused| !paused).await;
         let delay = answers.delay_ms.swap(0, Ordering::SeqCst);
-        tokio::time::sleep(Duration::from_millis(delay.try_into().unwrap())).await;
+        let slow = Duration::from_millis(shared.slow_ms.load(Ordering::SeqCst));
+        tokio::time::sleep(slow + Duration::from_millis(delay.try_into().unwrap())).await;
         to.write_all(&buffer[..read]).await?;
     }
 }

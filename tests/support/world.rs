@@ -170,7 +170,6 @@ impl World {
         let mut args: Vec<String> = ["headmark", "--listen", "127.0.0.1:0"].map(String::from).into();
         args.extend(self.store_args());
         args.extend(self.cache_args());
-        args.extend(["--event-stream".to_owned(), self.event_stream()]);
         // The clients of the tests keep idle connections, and most tests do not look at how those
         // end.
         args.extend(["--drain-idle-ms", "0"].map(String::from));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::shared::{Done, block_on, say};
+use super::shared::{Done, Failure, block_on, say, settled, url};
 use crate::app::config::Config;
 use crate::app::doctor::{Backups, Service, State, examine};
 use crate::base::ids::UserId;
@@ -15,12 +15,12 @@ use crate::base::ids::UserId;
 pub(super) struct DoctorArgs {
     /// A running server to ask, by the address that its clients use: that of the load balancer, if
     /// there is one. It is called with the first of the service keys.
-    #[arg(long)]
+    #[arg(long, value_parser = url)]
     url: Option<reqwest::Url>,
 
     /// The address of a single node; repeat it for each. A write through it must wake a poll that
     /// waits at --url.
-    #[arg(long, value_name = "URL", requires = "url")]
+    #[arg(long, value_name = "URL", requires = "url", value_parser = url)]
     node: Vec<reqwest::Url>,
 
     /// The user for whom --url writes and polls: one that the product does not use. It keeps a
@@ -46,9 +46,8 @@ pub(super) struct DoctorArgs {
     config: Config,
 }
 
-pub(super) fn run(args: DoctorArgs) -> Result<Done, String> {
-    let config = args.config.resolved()?;
-    config.check()?;
+pub(super) fn run(args: DoctorArgs) -> Result<Done, Failure> {
+    let config = settled(args.config)?;
     let service = args.url.map(|url| Service {
         url,
         nodes: args.node,

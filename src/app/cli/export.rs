@@ -1,12 +1,11 @@
 //! `headmark export`.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::output_file::OutputFile;
 use super::shared::{CommandLogs, Done, block_on};
 use crate::base::clock::Clock;
 use crate::base::ids::UserId;
@@ -36,7 +35,8 @@ pub(super) struct ExportFollowsArgs {
     #[arg(long)]
     user: Option<UserId>,
 
-    /// The output file, which is replaced if it exists. Default: standard output.
+    /// The output file. If it exists, it is replaced once everything was written; it is written at
+    /// once where nothing may be made beside it. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -63,10 +63,11 @@ pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
         };
         let written = match &args.output {
             Some(path) => {
-                let mut file = private_file(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                let failed = |error| format!("cannot write {}: {error}", path.display());
+                let mut file = OutputFile::create(path).map_err(failed)?;
                 let written = export::run(source, args.user, &mut file).await;
                 if written.is_ok() {
-                    file.sync_all().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                    file.finish().map_err(failed)?;
                 }
                 written
             }
@@ -80,9 +81,4 @@ pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
             Err(ExportError::Read(error)) => Err(super::shared::failed("export", &error)),
         }
     })
-}
-
-/// A file that others cannot read, unless it is there: secret follows are in it.
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -14,7 +14,7 @@ use super::shared::{CommandLogs, Done, block_on, complain_of_line, say};
 use crate::app::config::CacheArgs;
 use crate::app::stores::Writing;
 use crate::base::clock::Clock;
-use crate::db::StoreConfig;
+use crate::db::{SQLITE_FILE, StoreConfig};
 use crate::features::relations::FollowConfig;
 use crate::maintenance::import::{OnBad, Progress, directs, follows, lane_config, messages, posts};
 
@@ -28,10 +28,11 @@ pub(super) enum ImportCommand {
     /// Import follows from a CSV file: plain, gzip or zstd, detected by its content.
     ///
     /// The header line names the columns, in any order:
-    /// follower,followee[,timestamp][,action][,visibility][,special]. A timestamp is in Unix
-    /// seconds or RFC 3339; without that column, all follows begin now. An action is `follow` or
-    /// `unfollow`. Lines with actions are sorted by time, and the last line of each pair counts.
-    /// The visibility is `public` or `secret`; special is `true` or `false`.
+    /// follower,followee[,timestamp][,action][,visibility][,special][,requested]. A timestamp is in
+    /// Unix seconds or RFC 3339; without that column, all follows begin now. An action is `follow`
+    /// or `unfollow`. Lines with actions are sorted by time, and the last line of each pair counts.
+    /// The visibility is `public` or `secret`; special and requested are `true` or `false`. A line
+    /// that is requested makes a follow request.
     ///
     /// Existing follows stay unchanged, even if the file differs, so you can repeat an import, also
     /// after it was killed. A follow that a block forbids is refused. Follows can exceed
@@ -280,7 +281,12 @@ fn through_lanes<R>(
     crate::start_failpoints();
     block_on(async {
         let (stores, cache) = (stores.clone().resolved()?, cache.clone().resolved()?);
+        let file = stores.data_dir.join(SQLITE_FILE);
+        let is_new = stores.database_url.is_none() && !file.exists();
         let writing = Writing::start(&stores, &cache, &lane_config(), Clock::System).await?;
+        if is_new {
+            complain_of_line(&format!("{} was not there: this import goes into a new database", file.display()));
+        }
         let began = Instant::now();
         let progress = Arc::new(Progress::default());
         let (stop, bar) = (CancellationToken::new(), bar());

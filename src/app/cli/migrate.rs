@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{CommandLogs, block_on, say};
+use super::shared::{CommandLogs, block_on, failed, say};
 use crate::db::{Db, Distributed, MAX_PARTITIONS, Progress, Repartition, StoreConfig};
 
 /// Which database.
@@ -53,8 +53,12 @@ pub(super) fn run(args: MigrateArgs) -> Result<(), String> {
         } else {
             db.prepare(&stores).await?;
         }
+        let newer = db.newer_migration().await.map_err(|error| failed("migration", &error))?;
         db.close().await;
-        say("The schema is up to date.")
+        match newer {
+            Some(migration) => say(&format!("The schema was left as it is: a newer version has made it (migration {migration}).")),
+            None => say("The schema is up to date."),
+        }
     })
 }
 

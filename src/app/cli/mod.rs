@@ -11,6 +11,7 @@ mod manual;
 mod migrate;
 mod names;
 mod openapi;
+mod output_file;
 mod recount;
 mod serve;
 mod settings_file;
@@ -96,13 +97,14 @@ enum CliCommand {
     ///
     /// It verifies the number of badges and follows of each user, the numbers of followers and
     /// mutual follows, and that both sides of each follow agree. If they differ, the follower's
-    /// side is right. It also verifies the unread direct messages, the last inbox item of each
-    /// direct chat, and that no mark is beyond the head of its stream. It prints each difference
-    /// when it finds it. A missing or extra row also changes the number of followers.
+    /// side is right. It also verifies unread direct messages and notifications, memberships,
+    /// inboxes, the heads of posts, views, groups and channels, and that no mark is beyond the head
+    /// of its stream. It prints each difference when it finds it. A missing or extra row also
+    /// changes the number of followers.
     ///
-    /// On Postgres it can run beside servers. Their caches contain only the unread direct messages
-    /// of these numbers, and show repaired ones within HEADMARK_CACHE_TTL_S. On SQLite stop the
-    /// server first, or use --dry-run, which needs no lock.
+    /// On Postgres it can run beside servers. Polls show two of these numbers: unread direct
+    /// messages and notifications. Servers with Redis show repaired ones within
+    /// HEADMARK_CACHE_TTL_S. On SQLite stop the server first, or use --dry-run, which needs no lock.
     ///
     /// Exit status: 0 there was no difference, or all were repaired; 3 there are differences, and
     /// --dry-run left them; 1 the command could not start or finish; 2 invalid usage.
@@ -179,10 +181,10 @@ impl Cli {
             None => serve::run(&settled(self.config)?).map(|()| Done::Well),
             Some(CliCommand::Serve(config)) => serve::run(&settled(*config)?).map(|()| Done::Well),
             Some(CliCommand::Config(of)) => return config::run(of, layers, command).map(|()| Done::Well),
-            Some(CliCommand::Doctor(args)) => doctor::run(*args),
-            Some(CliCommand::Healthcheck(args)) => healthcheck::run(&args).map(|()| Done::Well),
+            Some(CliCommand::Doctor(args)) => return doctor::run(*args),
+            Some(CliCommand::Healthcheck(args)) => healthcheck::run(&args, layers.leaf()).map(|()| Done::Well),
             Some(CliCommand::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
-            Some(CliCommand::Token(args)) => token::run(&args).map(|()| Done::Well),
+            Some(CliCommand::Token(args)) => return token::run(&args).map(|()| Done::Well),
             Some(CliCommand::Import(command)) => import::run(command),
             Some(CliCommand::Export(export::ExportCommand::Follows(args))) => export::run(args),
             Some(CliCommand::Recount(args)) => recount::run(args),

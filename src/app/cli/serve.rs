@@ -115,7 +115,7 @@ fn welcome(config: &Config, address: SocketAddr, admin: SocketAddr, open: bool) 
     let (who, key) = if open {
         ("open: anyone on this machine may do anything; set HEADMARK_SERVICE_KEYS to change that", "")
     } else {
-        ("credentials required; replace $KEY with a service key", "-H \"authorization: Bearer $KEY\" ")
+        ("credentials required; replace $KEY with the secret of a service key (after the colon)", "-H \"authorization: Bearer $KEY\" ")
     };
     // A server whose output nobody takes serves all the same.
     let _ = say(&format!(

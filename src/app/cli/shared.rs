@@ -3,6 +3,8 @@
 use clap::Args;
 
 use crate::app::config::{Config, LogFormat};
+use crate::app::doctor::DAMAGED;
+use crate::app::telemetry;
 
 /// How a command ended.
 pub(super) enum Done {
@@ -33,12 +35,21 @@ pub(super) fn settled(config: Config) -> Result<Config, Failure> {
     Ok(config)
 }
 
+/// The address of a server.
+///
+/// # Errors
+/// What it is to look like.
+pub(super) fn url(text: &str) -> Result<reqwest::Url, String> {
+    let url = text.parse().ok().filter(|url: &reqwest::Url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+    url.ok_or_else(|| "an address begins with http:// or https://, as in http://127.0.0.1:8080".to_owned())
+}
+
 /// What a command other than the server logs.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Logs")]
 pub(super) struct CommandLogs {
     /// The log level on standard error, or levels by module (`info,headmark=debug`).
-    #[arg(long, env = "HEADMARK_LOG", default_value = "warn")]
+    #[arg(long, env = "HEADMARK_LOG", default_value = "warn", value_parser = telemetry::filter)]
     log: String,
 
     /// The log format.
@@ -48,15 +59,21 @@ pub(super) struct CommandLogs {
 
 impl CommandLogs {
     pub(super) fn init(&self) -> Result<(), String> {
-        crate::app::telemetry::init_logs(&self.log, self.log_format.is_json())
+        telemetry::init_logs(&self.log, self.log_format.is_json())
     }
 }
 
 /// Why a command that reads the database ended early.
 pub(super) fn failed(what: &str, error: &sqlx::Error) -> String {
-    let schema = matches!(error, sqlx::Error::Database(_)) && !crate::db::classify(error).may_pass();
-    let hint = if schema { " (is the schema up to date? see `headmark migrate`)" } else { "" };
-    format!("the {what} ended early: {error}{hint}")
+    let said = crate::db::said(error);
+    let hint = if DAMAGED.iter().any(|code| said.contains(code)) {
+        " (stop the server and restore a backup)"
+    } else if matches!(error, sqlx::Error::Database(_)) && !crate::db::classify(error).may_pass() {
+        " (is the schema up to date? see `headmark migrate`)"
+    } else {
+        ""
+    };
+    format!("the {what} ended early: {said}{hint}")
 }
 
 /// A line on standard error. A reader that went away is no error of ours, nor is a full disk: there

@@ -2,21 +2,25 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use rand::RngExt as _;
 
-use super::shared::say;
+use super::shared::{Failure, say};
 use crate::app::config::AuthArgs;
 use crate::base::clock::Clock;
 use crate::base::ids::UserId;
 use crate::http::auth::Auth;
 
+const NO_SECRET: &str = "token --user signs with HEADMARK_JWT_SECRET (HS256), which is not set. For HEADMARK_JWT_PUBLIC_KEY and \
+    HEADMARK_JWKS, create tokens with your private key.";
+
 /// What kind of credential.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("kind").required(true).args(["user", "service"])))]
 pub(super) struct TokenArgs {
     /// Create a JWT for this user, signed with HEADMARK_JWT_SECRET (HS256). With a public key or a
     /// JWKS, create tokens with your private key instead.
-    #[arg(long, conflicts_with = "service", required_unless_present = "service")]
+    #[arg(long)]
     user: Option<UserId>,
 
     /// The lifetime of the token: a number with s, m, h or d.
@@ -32,20 +36,18 @@ pub(super) struct TokenArgs {
     auth: AuthArgs,
 }
 
-pub(super) fn run(args: &TokenArgs) -> Result<(), String> {
+pub(super) fn run(args: &TokenArgs) -> Result<(), Failure> {
     match (&args.service, args.user) {
-        (Some(name), _) => say(&format!("{name}:{:032x}", rand::rng().random::<u128>())),
+        (Some(name), _) => Ok(say(&format!("{name}:{:032x}", rand::rng().random::<u128>()))?),
         (None, Some(user)) => {
-            let credentials = args.auth.clone().resolved()?;
-            if credentials.jwt_secret.is_none() && (credentials.jwt_public_key.is_some() || credentials.jwks.is_some()) {
-                return Err("token --user signs with HEADMARK_JWT_SECRET (HS256), which is not set. For HEADMARK_JWT_PUBLIC_KEY and \
-                            HEADMARK_JWKS, create tokens with your private key."
-                    .to_owned());
+            let credentials = args.auth.clone().resolved().map_err(Failure::Settings)?;
+            if credentials.jwt_secret.is_none() {
+                return Err(Failure::Settings(NO_SECRET.to_owned()));
             }
-            let auth = Auth::new(&credentials.auth(), Clock::System)?;
-            say(&auth.user_token(user, args.ttl)?)
+            let auth = Auth::new(&credentials.auth(), Clock::System).map_err(Failure::Settings)?;
+            Ok(say(&auth.user_token(user, args.ttl)?)?)
         }
-        (None, None) => Err("set --user or --service".to_owned()),
+        (None, None) => Err(Failure::Settings("set --user or --service".to_owned())),
     }
 }
 

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 
 const PREFIX: &str = "HEADMARK_";
 
-/// What `scripts/engines.sh` sets for tests and measurements. The servers that these start inherit
-/// it.
+/// What `scripts/engines.sh` and `scripts/test-distributed.sh` set for tests and measurements. The
+/// servers that these start inherit it.
 const OF_ENGINES: [&str; 5] =
     ["HEADMARK_TEST_POSTGRES", "HEADMARK_TEST_DISTRIBUTED", "HEADMARK_TEST_REDIS", "HEADMARK_PG_BIN", "HEADMARK_PG_OWNER"];
 

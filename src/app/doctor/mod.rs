@@ -16,6 +16,8 @@ use crate::db::{Db, look_at_replica};
 pub use self::backups::Backups;
 pub use self::finding::{Finding, State};
 pub use self::service::Service;
+pub(super) use self::service::cause_of;
+pub(super) use self::stores::DAMAGED;
 
 /// Looks at everything, and tells each finding when it is made.
 pub async fn examine(config: &Config, backups: Option<&Backups>, service: Option<Service>, mut tell: impl FnMut(&Finding)) -> State {

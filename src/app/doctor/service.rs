@@ -1,5 +1,6 @@
 //! Asks a running server as its clients do.
 
+use std::error::Error;
 use std::time::{Duration, Instant};
 
 use reqwest::header::{DATE, ETAG, IF_NONE_MATCH};
@@ -118,7 +119,7 @@ impl Asked<'_> {
     }
 
     async fn send(request: RequestBuilder, expected: StatusCode, what: &str) -> Result<Response, Wrong> {
-        let answer = request.send().await.map_err(|error| (format!("{what}: no answer: {}", without_url(error)), REACH))?;
+        let answer = request.send().await.map_err(|error| (format!("{what}: no answer: {}", cause_of(error)), REACH))?;
         match answer.status() {
             status if status == expected => Ok(answer),
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Err((format!("{what}: {status}"), CREDENTIALS)),
@@ -129,7 +130,7 @@ impl Asked<'_> {
     /// Whether a node is ready, and what its clock shows.
     async fn ready(&self, url: &Url, kept_inside: KeptInside) -> Result<String, Wrong> {
         let request = self.request(url, Method::GET, "/readyz");
-        let answer = request.send().await.map_err(|error| (format!("{url} does not answer: {}", without_url(error)), REACH))?;
+        let answer = request.send().await.map_err(|error| (format!("{url} does not answer: {}", cause_of(error)), REACH))?;
         let skew = answer.headers().get(DATE).and_then(|date| date.to_str().ok()).and_then(skew_of);
         let (status, body) = (answer.status(), answer.json::<Value>().await.unwrap_or_default());
         let is_refused = matches!(status, StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) && body.pointer("/ready").is_none();
@@ -239,10 +240,15 @@ fn secret_of(key: &SecretString) -> &str {
     key.split_once(':').map_or(key, |(_, secret)| secret)
 }
 
-/// An error of the client without the address, which is told already, and with its cause.
-fn without_url(error: reqwest::Error) -> String {
+/// Why there was no answer: the innermost cause of an error, such as a connection that was refused. The
+/// address is told already.
+pub(in crate::app) fn cause_of(error: reqwest::Error) -> String {
     let error = error.without_url();
-    std::error::Error::source(&error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+    let mut cause: &dyn Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// How far a `Date` header is from this machine's clock, in milliseconds.

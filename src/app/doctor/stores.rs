@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use crate::app::config::Config;
+use crate::base::clock::ahead_of;
 use crate::cache::{RedisConfig, RedisFacts, SentinelFacts};
 use crate::db::DbFacts;
 
@@ -16,7 +17,7 @@ const SPARE_CONNECTIONS: i64 = 4;
 const NEARLY_FULL: u64 = 90;
 
 /// What SQLite says of a file that it cannot read, as the driver shows it.
-const DAMAGED: [&str; 2] = ["(code: 11)", "(code: 26)"];
+pub(in crate::app) const DAMAGED: [&str; 2] = ["(code: 11)", "(code: 26)"];
 
 /// What to say of a database that cannot be opened.
 pub(super) fn unopened(about: &'static str, why: String) -> Vec<Finding> {
@@ -117,7 +118,7 @@ fn connections(facts: &DbFacts, config: &Config) -> Finding {
 }
 
 fn clock(now_ms: i64, before_ms: i64, after_ms: i64) -> Finding {
-    let skew = (now_ms - after_ms).max(before_ms - now_ms).max(0);
+    let skew = ahead_of(now_ms, before_ms, after_ms).abs();
     if skew > MAX_SKEW_MS {
         let what = format!("the clocks of this machine and of the database are {skew} ms apart");
         Finding::warning("postgres", what, "run NTP (chrony, systemd-timesyncd) on both")

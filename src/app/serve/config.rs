@@ -9,7 +9,7 @@ use crate::http::context::BodyRules;
 use crate::http::cors::Origins;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::{Limiter, RateConfig};
-use crate::http::places::{PlacesConfig, USUAL_PER_USER};
+use crate::http::places::{PlacesConfig, USUAL_BODY_BYTES, USUAL_PER_USER};
 use crate::http::shares::Bounds;
 
 /// The HTTP server's settings.
@@ -17,11 +17,11 @@ use crate::http::shares::Bounds;
 #[command(next_help_heading = "HTTP")]
 pub struct HttpConfig {
     /// The address to listen on. Without credentials it must be a loopback address.
-    #[arg(long, env = "HEADMARK_LISTEN", default_value = "127.0.0.1:8080")]
+    #[arg(long, env = "HEADMARK_LISTEN", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
     /// A second address to listen on, for operators: `/metrics`, `/readyz` and `/console` are then served
     /// there only. All other routes are served on both, as the console needs them. Default: none.
-    #[arg(long, env = "HEADMARK_ADMIN_LISTEN")]
+    #[arg(long, env = "HEADMARK_ADMIN_LISTEN", value_parser = address)]
     pub admin_listen: Option<SocketAddr>,
     /// The time limit for receiving the headers of a request, in milliseconds. It is also the idle
     /// time limit of a connection: keep it above that of your load balancer (60 s is common).
@@ -33,8 +33,14 @@ pub struct HttpConfig {
     /// The maximum size of a request body, in bytes.
     #[arg(long, env = "HEADMARK_BODY_LIMIT_BYTES", default_value_t = 1024 * 1024)]
     pub body_limit_bytes: usize,
-    /// The time limit for a client to receive a response, or each 64 KiB of a longer one over
-    /// HTTP/1, in milliseconds. After that the server closes the connection.
+    /// The maximum size of the bodies of all requests in flight together, in bytes. Further requests
+    /// with a body get 503. A service may hold nine tenths of it, a user a sixteenth, and either one the
+    /// longest body; beyond that the caller gets 429. At least HEADMARK_BODY_LIMIT_BYTES.
+    #[arg(long, env = "HEADMARK_MAX_BODY_BYTES_IN_FLIGHT", default_value_t = USUAL_BODY_BYTES)]
+    pub max_body_bytes_in_flight: usize,
+    /// The time limit for a client to receive a response, or each 64 KiB of a longer one (16 KiB over
+    /// HTTP/2), in milliseconds. After that the server closes the connection, or resets the stream of
+    /// HTTP/2.
     #[arg(long, env = "HEADMARK_SEND_TIMEOUT_MS", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub send_timeout_ms: u64,
     /// The time limit for requests in flight to finish when the server stops, in milliseconds.
@@ -86,6 +92,14 @@ pub struct HttpConfig {
     pub rate: RateConfig,
 }
 
+/// An address to listen on.
+///
+/// # Errors
+/// What it is to look like.
+pub(in crate::app) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "it needs an IP address and a port, as in 127.0.0.1:8080 or 0.0.0.0:8080".to_owned())
+}
+
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(0) => Err("must be at least 1".to_owned()),
@@ -103,6 +117,7 @@ impl Default for HttpConfig {
             header_timeout_ms: 65_000,
             body_timeout_ms: 10_000,
             body_limit_bytes: 1024 * 1024,
+            max_body_bytes_in_flight: USUAL_BODY_BYTES,
             send_timeout_ms: 30_000,
             drain_timeout_ms: 25_000,
             drain_delay_ms: 0,
@@ -128,7 +143,8 @@ impl HttpConfig {
         let body_rules = BodyRules { limit_bytes: self.body_limit_bytes, timeout: Duration::from_millis(self.body_timeout_ms) };
         let set = (self.max_in_flight_per_service, self.max_in_flight_per_user);
         let per_caller = Bounds::of(self.max_in_flight, open, set, USUAL_PER_USER);
-        let places = PlacesConfig { total: self.max_in_flight, per_caller };
+        let body_per_caller = PlacesConfig::body_bounds(self.max_body_bytes_in_flight, open, self.body_limit_bytes);
+        let places = PlacesConfig { total: self.max_in_flight, per_caller, body_bytes: self.max_body_bytes_in_flight, body_per_caller };
         EdgeConfig {
             open,
             places,
@@ -145,6 +161,16 @@ impl HttpConfig {
     /// # Errors
     /// A sentence for the operator.
     pub fn check(&self) -> Result<(), String> {
+        if self.max_body_bytes_in_flight < self.body_limit_bytes {
+            return Err(
+                "HEADMARK_MAX_BODY_BYTES_IN_FLIGHT must be at least HEADMARK_BODY_LIMIT_BYTES, or no request could have the longest body."
+                    .to_owned(),
+            );
+        }
+        // Port 0 is another one each time.
+        if self.admin_listen == Some(self.listen) && self.listen.port() != 0 {
+            return Err("HEADMARK_ADMIN_LISTEN and HEADMARK_LISTEN are the same address: give operators another port.".to_owned());
+        }
         let set = [
             ("HEADMARK_MAX_IN_FLIGHT_PER_SERVICE", self.max_in_flight_per_service),
             ("HEADMARK_MAX_IN_FLIGHT_PER_USER", self.max_in_flight_per_user),

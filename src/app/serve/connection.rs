@@ -27,6 +27,7 @@ use super::socket::Socket;
 use crate::app::application::{self, Application};
 use crate::http::held;
 use crate::http::limit::Peer;
+use crate::http::streams;
 use crate::http::watch::{Link, Serving, Watch};
 
 /// Connections that are open.
@@ -71,7 +72,7 @@ struct Streams(Handle);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
-        self.0.spawn(stream);
+        self.0.spawn(streams::task(stream));
     }
 }
 
@@ -96,16 +97,20 @@ impl Server {
         (self.header_timeout.min(self.send_timeout) / LOOKS).max(Duration::from_millis(1))
     }
 
-    /// Whether an HTTP/2 connection has been without a request for too long.
-    fn is_idle(&self, watch: &Watch) -> bool {
-        watch.quiet_for().is_some_and(|quiet| quiet > self.header_timeout)
+    /// Whether an HTTP/2 connection is to take leave: it has been without a request for too long, or
+    /// it keeps an answer that was given up a look ago and could not be reset.
+    fn is_to_leave(&self, watch: &Watch) -> bool {
+        let stuck = watch.receiving_for() > self.send_timeout + self.look_every();
+        stuck || watch.quiet_for().is_some_and(|quiet| quiet > self.header_timeout)
     }
 
     /// Whether there is nothing to wait for: the caller does not take its answer, or does not take
     /// leave.
     fn is_over(&self, watch: &Watch) -> bool {
-        let leave = self.header_timeout + PING_TIMEOUT.min(self.header_timeout);
-        watch.sending_for() > self.send_timeout || watch.quiet_for().is_some_and(|quiet| quiet > leave)
+        let with_leave = |timeout: Duration| timeout + PING_TIMEOUT.min(timeout);
+        watch.blocked_for() > self.send_timeout
+            || watch.receiving_for() > with_leave(self.send_timeout)
+            || watch.quiet_for().is_some_and(|quiet| quiet > with_leave(self.header_timeout))
     }
 }
 
@@ -126,7 +131,7 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
     poll_fn(|cx| {
         // One poll leaves this task's waker behind; a task's waker does not change.
         let first = !std::mem::replace(&mut watching, true);
-        let mut idle = false;
+        let mut leave = false;
         if first {
             let _ = (announce.as_mut().poll(cx), drain.as_mut().poll(cx));
         }
@@ -138,7 +143,8 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
                 tracing::debug!("closing a connection whose caller neither sends nor receives");
                 return Poll::Ready(());
             }
-            idle = server.is_idle(&watch);
+            watch.give_up(server.send_timeout);
+            leave = server.is_to_leave(&watch);
         }
         loop {
             if ending.is_announcing() {
@@ -146,12 +152,12 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
             }
             // HTTP/2 can say goodbye at any time. HTTP/1 says it with an answer. What has said nothing yet
             // would be cut off with a request that is on its way.
-            let goodbye = |idle| ending.is_draining() || (watch.is_http2() && (idle || ending.is_announcing()));
+            let goodbye = |leave| ending.is_draining() || (watch.is_http2() && (leave || ending.is_announcing()));
             if !watch.has_begun() {
                 if ending.is_draining() {
                     watch.end_unbegun();
                 }
-            } else if goodbye(idle) && !std::mem::replace(&mut closing, true) {
+            } else if goodbye(leave) && !std::mem::replace(&mut closing, true) {
                 connection.as_mut().graceful_shutdown();
             }
             if let Poll::Ready(result) = connection.as_mut().poll(cx) {
@@ -276,7 +282,7 @@ impl Future for Announcing {
         }
         // One that is streamed may pause.
         let streamed = response.body().size_hint().exact().is_none();
-        Poll::Ready(Ok(if streamed { response.map(|body| held::hold(body, serving)) } else { response }))
+        Poll::Ready(Ok(if streamed { response.map(|body| held::hold(body, serving, None)) } else { response }))
     }
 }
 

@@ -3,6 +3,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
+use futures_util::stream;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -11,6 +12,8 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::http::body::Body;
 use crate::http::edge::EdgeLayer;
+
+mod streams;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,12 +49,22 @@ async fn start(config: HttpConfig) -> Server {
         .route("/slow", get(slow))
         .route("/stuck", get(stuck))
         .route("/long", get(async || vec![b'x'; LONG_BYTES]))
+        .route("/drip", get(async || axum::body::Body::from_stream(stream::unfold(0, drip))))
         .route("/thread", get(thread_name).post(async |_: String| thread_name().await))
         .route("/body", post(|_: Body<Nothing>| async { StatusCode::NO_CONTENT }))
         .layer(EdgeLayer::new(config.edge(false)));
     let stop = Stop::default();
     let done = tokio::spawn(serve(listener, app, config, stop.clone(), Arc::new(Threads::start().unwrap())));
     Server { address, stop, done, entered }
+}
+
+/// So much of `/drip` comes at once, and then nothing for a while.
+const DRIP_BYTES: usize = 40 * 1024;
+const DRIPS: usize = 3;
+
+async fn drip(at: usize) -> Option<(io::Result<Vec<u8>>, usize)> {
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    (at < DRIPS).then(|| (Ok(vec![b'x'; DRIP_BYTES]), at + 1))
 }
 
 /// The name of the thread that answers, and which of that name it is.
@@ -152,7 +165,7 @@ async fn a_body_over_the_limit_is_413_however_it_is_framed() {
 #[tokio::test]
 async fn too_many_headers_are_431() {
     let server = start(quick()).await;
-    let many = (0..200).map(|n| format!("x-{n}: 1\r\n")).collect::<String>();
+    let many = (0..120).map(|n| format!("x-{n}: 1\r\n")).collect::<String>();
     for headers in [many, format!("x: {}\r\n", "y".repeat(70 * 1024))] {
         let answer = server.all(&format!("GET / HTTP/1.1\r\nHost: x\r\n{headers}\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 431 ") || answer.is_empty(), "{answer}");
@@ -274,46 +287,6 @@ async fn an_http2_connection_without_requests_is_closed_though_it_pings() {
     server.stop().await;
 }
 
-/// An HTTP/2 client with windows of this size, and the answers to so many requests for `/long`.
-async fn windows(server: &Server, bytes: u32, requests: usize) -> (JoinHandle<Result<(), h2::Error>>, Vec<h2::RecvStream>) {
-    let stream = TcpStream::connect(server.address).await.unwrap();
-    let (client, connection) =
-        h2::client::Builder::new().initial_window_size(bytes).handshake::<_, axum::body::Bytes>(stream).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let mut answers = Vec::new();
-    for _ in 0..requests {
-        let request = hyper::Request::get("http://localhost/long").body(()).unwrap();
-        let (answer, _) = client.clone().ready().await.unwrap().send_request(request, true).unwrap();
-        answers.push(answer.await.unwrap().into_body());
-    }
-    (connection, answers)
-}
-
-#[tokio::test]
-async fn a_caller_who_does_not_receive_loses_the_connection_and_the_places_come_back() {
-    let config = HttpConfig { send_timeout_ms: 500, max_in_flight: 8, header_timeout_ms: 60_000, ..quick() };
-    let server = start(config).await;
-    for bytes in [0, 1, 1000] {
-        let started = Instant::now();
-        // Nobody's long answers may keep half of the places, and these keep all of those.
-        let (connection, answers) = windows(&server, bytes, 4).await;
-        let over = server.all("GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
-        assert!(over.starts_with("HTTP/1.1 503 ") && over.contains("retry-after"), "{over:.200}");
-        assert!(server.all("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.contains("hello"));
-        let ended = tokio::time::timeout(Duration::from_secs(5), connection).await;
-        assert!(ended.is_ok() && started.elapsed() >= Duration::from_millis(500), "{bytes}: {ended:?}, {:?}", started.elapsed());
-        drop(answers);
-        // The tasks of its requests end after the connection.
-        let mut served = String::new();
-        while !served.starts_with("HTTP/1.1 200 ") {
-            assert!(started.elapsed() < Duration::from_secs(10), "{bytes}: {served:.200}");
-            served = server.all("GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
-        }
-        assert!(served.len() > LONG_BYTES);
-    }
-    server.stop().await;
-}
-
 #[tokio::test]
 async fn an_http1_caller_who_does_not_read_loses_the_connection() {
     let server = start(HttpConfig { send_timeout_ms: 300, header_timeout_ms: 60_000, ..quick() }).await;
@@ -396,7 +369,7 @@ async fn a_connection_without_a_request_is_closed_without_a_reset() {
 async fn requests_of_connections_that_came_before_the_port_closed_are_answered() {
     let server = start(HttpConfig { header_timeout_ms: 60_000, ..quick() }).await;
     // This thread runs the server, too: until it waits, they are the system's.
-    let clients: Vec<_> = (0..50)
+    let clients: Vec<_> = (0..120)
         .map(|_| {
             let mut client = std::net::TcpStream::connect(server.address).unwrap();
             std::io::Write::write_all(&mut client, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -410,15 +383,6 @@ async fn requests_of_connections_that_came_before_the_port_closed_are_answered()
         assert!(answer.contains("connection: close") && answer.contains("hello"), "{answer:?}");
     }
     stopping.await.unwrap();
-}
-
-#[tokio::test]
-async fn a_drain_says_goodbye_to_http2_at_once() {
-    let server = start(HttpConfig { header_timeout_ms: 60_000, drain_idle_ms: 4000, ..quick() }).await;
-    let (connection, answers) = windows(&server, 0, 0).await;
-    let took = server.stop().await;
-    assert!(took < Duration::from_secs(2), "{took:?}");
-    assert!(connection.await.unwrap().is_ok() && answers.is_empty());
 }
 
 /// Reads frames to the end, and answers each PING as every HTTP/2 client does: a graceful end waits

@@ -57,7 +57,6 @@ impl Breaker {
     pub(super) fn open_until(&self, until: Instant) -> bool {
         let mut rests_until = self.rests_until.lock().unwrap_or_else(PoisonError::into_inner);
         *rests_until = Some(rests_until.map_or(until, |before| before.max(until)));
-        drop(rests_until);
         self.open()
     }
 
@@ -66,9 +65,16 @@ impl Breaker {
         *self.rests_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn close(&self) {
-        self.failures.store(0, Ordering::Relaxed);
-        self.open.store(false, Ordering::Release);
+    /// Closes it, unless it rests. Whether it is closed.
+    pub(super) fn close(&self, now: Instant) -> bool {
+        // Held meanwhile, so that nobody makes it rest in between.
+        let rests_until = self.rests_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let rests = rests_until.is_some_and(|until| until > now);
+        if !rests {
+            self.failures.store(0, Ordering::Relaxed);
+            self.open.store(false, Ordering::Release);
+        }
+        !rests
     }
 }
 
@@ -84,6 +90,8 @@ mod tests {
         assert!(breaker.rests_until().is_none() && breaker.open_until(now + Duration::from_secs(3)));
         assert!(!breaker.open_until(now + Duration::from_secs(1)), "it was open");
         assert_eq!(breaker.rests_until(), Some(now + Duration::from_secs(3)));
+        assert!(!breaker.close(now + Duration::from_secs(2)) && breaker.check().is_err());
+        assert!(breaker.close(now + Duration::from_secs(3)) && breaker.check().is_ok());
     }
 
     #[test]
@@ -100,7 +108,7 @@ mod tests {
         assert!(breaker.failed());
         assert!(breaker.check().is_err());
         assert!(!breaker.failed(), "it opens once");
-        breaker.close();
+        assert!(breaker.close(Instant::now()));
         assert!(breaker.check().is_ok());
         assert!(!breaker.failed());
     }

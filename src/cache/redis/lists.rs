@@ -1,7 +1,7 @@
 //! What Redis keeps beside the entries: lists by version (`{u:42}:f`, `:l`, `:b`), and the stream
 //! of events. Facts are in `facts.rs`.
 
-use deadpool_redis::redis::{Cmd, Value, cmd};
+use deadpool_redis::redis::{Cmd, Value, cmd, from_redis_value};
 
 use super::Redis;
 use super::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
@@ -75,15 +75,17 @@ impl Redis {
         Ok(())
     }
 
-    pub(in crate::cache) async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<(), CacheError> {
+    pub(in crate::cache) async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<bool, CacheError> {
         let shared = &self.shared;
         let deadline = shared.deadline();
+        let mut refused = None;
         for chunk in entries.chunks(COMMANDS_PER_PIPELINE) {
             let commands = chunk.iter().map(|(id, entry)| add(stream, *id, entry)).collect();
-            for result in shared.send(shared.scripts_wire()?, commands, deadline).await? {
+            for (entry, result) in chunk.iter().zip(shared.send(shared.scripts_wire()?, commands, deadline).await?) {
                 match result {
                     Err(error) if !error.to_string().contains(NOT_ABOVE) => return Err(away(&error)),
-                    _ => {}
+                    Err(_) => refused = Some(entry),
+                    Ok(_) => {}
                 }
             }
         }
@@ -92,7 +94,20 @@ impl Redis {
         for result in shared.send(shared.scripts_wire()?, vec![expire], deadline).await? {
             result.map_err(|error| away(&error))?;
         }
-        Ok(())
+        match refused {
+            Some((id, entry)) => self.has(stream, *id, entry).await,
+            None => Ok(true),
+        }
+    }
+
+    /// Whether the stream has this entry under this number.
+    async fn has(&self, stream: &RedisStream, id: i64, entry: &str) -> Result<bool, CacheError> {
+        let shared = &self.shared;
+        let mut range = cmd("XRANGE");
+        range.arg(&stream.key).arg(format!("{id}-0")).arg(format!("{id}-0"));
+        let value = shared.send(shared.scripts_wire()?, vec![range], shared.deadline()).await?.pop().ok_or_else(unexpected_reply)?;
+        let found: Vec<(String, Vec<String>)> = from_redis_value(value.map_err(|error| away(&error))?).map_err(|_| unexpected_reply())?;
+        Ok(found.iter().any(|(_, fields)| fields.iter().any(|field| field == entry)))
     }
 }
 

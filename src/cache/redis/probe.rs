@@ -24,17 +24,16 @@ pub(super) async fn run(shared: Arc<Shared>, reads: Arc<Reads>) {
                 tokio::time::sleep_until(until).await;
             }
             match connect(&shared).await {
-                // Somebody may have met a former master meanwhile.
-                Ok(_) if shared.breaker.rests_until().is_some_and(|until| until > Instant::now()) => {}
                 Ok(connected) => {
                     shared.connected.store(Arc::new(connected));
                     reads.disconnect();
-                    break;
+                    if shared.breaker.close(Instant::now()) {
+                        break;
+                    }
                 }
                 Err(error) => tracing::debug!(%error, "Redis is still away"),
             }
         }
-        shared.breaker.close();
         shared.meters.breaker(false);
         tracing::info!("Redis is back: the breaker closes");
     }

@@ -41,9 +41,15 @@ async fn a_stream_has_each_entry_once_and_is_trimmed() {
     let stream = RedisStream { key: format!("{}events", config.prefix), max_entries: 100, ttl: Duration::from_secs(60) };
     let entries = |from: i64, to: i64| (from..=to).map(|id| (id, format!("{{\"id\":{id}}}"))).collect::<Vec<_>>();
     cache.append(&stream, &entries(1, 5)).await.unwrap();
-    cache.append(&stream, &entries(3, 8)).await.unwrap();
+    assert!(cache.append(&stream, &entries(3, 8)).await.unwrap());
     assert_eq!(raw.ask::<i64>(&["XLEN", &stream.key]).await, 8, "what is there already is passed over");
-    cache.append(&stream, &entries(9, 2000)).await.unwrap();
+    assert!(cache.append(&stream, &entries(7, 8)).await.unwrap(), "all of them");
+    let others = |id: i64| vec![(id, "{\"of\":\"another\"}".to_owned())];
+    assert!(!cache.append(&stream, &others(8)).await.unwrap(), "another entry has its number");
+    assert!(cache.append(&stream, &others(9)).await.unwrap());
+    raw.ask::<i64>(&["XDEL", &stream.key, "8-0", "9-0"]).await;
+    assert!(!cache.append(&stream, &others(8)).await.unwrap(), "the stream was beyond it");
+    cache.append(&stream, &entries(10, 2000)).await.unwrap();
     let length: i64 = raw.ask(&["XLEN", &stream.key]).await;
     assert!((100..500).contains(&length), "about so many: {length}");
     let ttl_ms: i64 = raw.ask(&["PTTL", &stream.key]).await;

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use super::check::{LEADER, Placed, has_citus};
 use crate::db::locks::NODE_LOCK;
-use crate::db::migrate::wait_for_turn;
+use crate::db::migrate::{self, wait_for_turn};
 use crate::db::partitions::TABLES;
 use crate::db::{Db, DbResult};
 
@@ -70,8 +70,8 @@ impl Db {
 }
 
 async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection> {
-    let mut conn = PgConnection::connect_with(options).await?;
-    conn.execute("set statement_timeout = 0; set lock_timeout = '10s'; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
+    let mut conn = migrate::connect(options).await?;
+    conn.execute("set lock_timeout = '10s'").await?;
     Ok(conn)
 }
 

@@ -15,14 +15,13 @@ mod moving;
 mod schema;
 mod tables;
 
-use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 pub use self::moving::{Progress, Repartition};
 use self::schema::{Names, Schema, is_empty};
 pub use self::tables::{MAX_PARTITIONS, TABLES, Table};
 use super::locks::NODE_LOCK;
-use super::migrate::wait_for_turn;
+use super::migrate::{connect, wait_for_turn};
 use super::{Db, DbResult};
 
 /// What nodes and commands say between two runs of the command that moves rows.
@@ -70,13 +69,6 @@ impl Db {
         };
         read.await.map_err(|error: sqlx::Error| format!("cannot read the partitions of the tables: {error}"))
     }
-}
-
-/// A connection whose statements may take their time.
-async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection> {
-    let mut conn = PgConnection::connect_with(options).await?;
-    conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
-    Ok(conn)
 }
 
 /// Takes the node lock for this connection alone, unless a node or another command has it.

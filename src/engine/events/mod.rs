@@ -39,6 +39,7 @@ pub use self::event::{
 pub use self::kinds::{EventType, EventTypeNames, EventTypes, Published};
 pub use self::publisher::Publisher;
 use crate::base::clock::UnixMs;
+use crate::cache::USUAL_PREFIX;
 use crate::db::{Conn, Db, DbResult};
 
 /// How events are kept and handed on.
@@ -49,10 +50,11 @@ pub struct EventConfig {
     #[arg(long, env = "HEADMARK_EVENT_TTL_HOURS", default_value_t = 168, value_parser = clap::value_parser!(u32).range(1..=876_000))]
     pub event_ttl_hours: u32,
 
-    /// The key of the Redis stream to which events are also appended. To turn the
-    /// stream off, set HEADMARK_EVENT_STREAM_LENGTH to 0.
-    #[arg(long, env = "HEADMARK_EVENT_STREAM", default_value = "headmark:events")]
-    pub event_stream: String,
+    /// The key of the Redis stream to which events are also appended. Each installation needs its own.
+    /// Default: `headmark:events`, or HEADMARK_CACHE_PREFIX and `events` if that prefix is not `hm:`. To
+    /// turn the stream off, set HEADMARK_EVENT_STREAM_LENGTH to 0.
+    #[arg(long, env = "HEADMARK_EVENT_STREAM")]
+    pub event_stream: Option<String>,
 
     /// The approximate maximum length of that stream. 0: no stream.
     #[arg(long, env = "HEADMARK_EVENT_STREAM_LENGTH", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(0..=100_000_000))]
@@ -64,6 +66,16 @@ impl EventConfig {
     #[must_use]
     pub fn ttl(&self) -> Duration {
         Duration::from_secs(u64::from(self.event_ttl_hours) * 3600)
+    }
+
+    /// The key of the stream, beside a cache whose keys have this prefix. Empty: no stream.
+    #[must_use]
+    pub fn stream_key(&self, cache_prefix: &str) -> String {
+        match &self.event_stream {
+            Some(key) => key.trim().to_owned(),
+            None if cache_prefix == USUAL_PREFIX => "headmark:events".to_owned(),
+            None => format!("{cache_prefix}events"),
+        }
     }
 }
 
@@ -148,5 +160,21 @@ impl Bell {
 /// any.
 pub async fn sweep(db: &Db, config: &EventConfig, now: UnixMs) -> DbResult<u64> {
     let ttl_ms = i64::from(config.event_ttl_hours) * 3_600_000;
-    store::sweep(db, UnixMs(now.0 - ttl_ms)).await
+    store::sweep(db, UnixMs(now.0 - ttl_ms), now).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_prefix_has_a_stream_of_its_own() {
+        let key = |set: Option<&str>, prefix: &str| {
+            let event_stream = set.map(str::to_owned);
+            EventConfig { event_ttl_hours: 1, event_stream, event_stream_length: 1 }.stream_key(prefix)
+        };
+        assert_eq!(key(None, USUAL_PREFIX), "headmark:events");
+        assert_eq!((key(None, "a:"), key(None, "b:")), ("a:events".to_owned(), "b:events".to_owned()));
+        assert_eq!((key(Some(" mine "), "a:"), key(Some(""), "a:")), ("mine".to_owned(), String::new()));
+    }
 }

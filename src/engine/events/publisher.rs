@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::stall::Stall;
 use super::{Bell, EventConfig, EventTypes, Published, store};
+use crate::base::seldom::Seldom;
 use crate::cache::{Cache, RedisStream};
 use crate::db::{Conn, Db, DbResult};
 
@@ -31,10 +32,17 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long one round may take.
 const MAX_ROUND: Duration = Duration::from_secs(5);
 
+/// For how long a round begins to append more, however slow Redis is: what it has done is committed well before the
+/// round is cut off, which would undo its numbers too.
+const MAX_APPENDING: Duration = Duration::from_secs(1);
+
 /// How many rows are read at once for the stream, each of which may hold the events of a whole
 /// batch; and from how many events on a round has done enough.
 const ROWS_AT_ONCE: i64 = 20;
 const ENOUGH_EVENTS: usize = 5000;
+
+/// How often a stream that has the events of others is logged at most.
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// The publisher of a node.
 #[derive(Debug)]
@@ -43,6 +51,7 @@ pub struct Publisher {
     pub(super) cache: Arc<Cache>,
     bell: Bell,
     pub(super) stream: Option<RedisStream>,
+    stream_warnings: Seldom,
     published: watch::Sender<Published>,
 }
 
@@ -56,14 +65,14 @@ enum Round {
 
 impl Publisher {
     #[must_use]
-    pub fn new(config: &EventConfig, db: Db, cache: Arc<Cache>, bell: Bell) -> Self {
-        let key = config.event_stream.trim();
+    pub fn new(config: &EventConfig, cache_prefix: &str, db: Db, cache: Arc<Cache>, bell: Bell) -> Self {
+        let key = config.stream_key(cache_prefix);
         let stream = (cache.is_shared() && config.event_stream_length > 0 && !key.is_empty()).then(|| RedisStream {
-            key: key.to_owned(),
+            key,
             max_entries: config.event_stream_length,
             ttl: config.ttl(),
         });
-        Self { db, cache, bell, stream, published: watch::Sender::default() }
+        Self { db, cache, bell, stream, stream_warnings: Seldom::new(WARN_EVERY), published: watch::Sender::default() }
     }
 
     /// To be told of new numbers.
@@ -145,7 +154,8 @@ impl Publisher {
         // What the stream would drop at once is not appended.
         let mut from = streamed.max(head.saturating_sub(i64::try_from(stream.max_entries).unwrap_or(i64::MAX)));
         let (mut reached, mut appended) = (streamed, 0);
-        while from < head && appended < ENOUGH_EVENTS {
+        let began = Instant::now();
+        while from < head && appended < ENOUGH_EVENTS && began.elapsed() < MAX_APPENDING {
             let (mut entries, mut last) = (Vec::new(), None);
             for row in store::read_in(conn, from, EventTypes::ALL, ROWS_AT_ONCE).await? {
                 let events: Vec<&RawValue> = serde_json::from_str(&row.content).unwrap_or_default();
@@ -157,15 +167,31 @@ impl Publisher {
             }
             // Those that were left are swept.
             let Some(last) = last else { return Ok(Some(head)) };
-            if let Err(error) = self.cache.append(stream, &entries).await {
-                // They are appended when Redis is back.
-                tracing::debug!(%error, "cannot append events to the stream");
-                break;
+            match self.cache.append(stream, &entries).await {
+                Ok(true) => {}
+                Ok(false) => self.warn_of_others(stream),
+                Err(error) => {
+                    // They are appended when Redis is back.
+                    tracing::debug!(%error, "cannot append events to the stream");
+                    break;
+                }
             }
             appended += entries.len();
             (from, reached) = (last, last);
         }
         Ok(Some(reached))
+    }
+
+    /// Says that the stream has other events under the numbers of ours, which are not on it.
+    fn warn_of_others(&self, stream: &RedisStream) {
+        if self.stream_warnings.may() {
+            tracing::warn!(
+                stream = stream.key,
+                "the stream in Redis refused events, as it has others of their numbers or higher ones; GET /v1/events has all. If another \
+                 installation uses this Redis, give each its own HEADMARK_CACHE_PREFIX and HEADMARK_EVENT_STREAM. If the database was \
+                 restored, delete the stream"
+            );
+        }
     }
 
     fn tell(&self, rows: impl IntoIterator<Item = (EventTypes, i64)>) {

@@ -10,6 +10,9 @@ pub(crate) const NUMBERED_AT_ONCE: i64 = 500;
 /// How many rows one round of the sweep removes.
 const SWEEP_ROWS: i64 = 200;
 
+/// How far after now the time of a row may be and still count. Else a clock was fast that wrote it.
+const MAX_AHEAD_MS: i64 = 3_600_000;
+
 /// An event names users, groups and posts, and quotes none of their contents.
 static INSERT: Statement = Statement::new(
     "insert into events (size, first_id, last_id, created_at, types, content)
@@ -76,22 +79,40 @@ static KEPT: Statement = Statement::new("select floor, head from event_head wher
 static LOCK_HEAD: Statement =
     Statement::each("select floor from event_head where id = 1", "select floor from event_head where id = 1 for update", &[]);
 
-/// Looks at the oldest alone, so that it costs little where nothing is to go.
+/// Looks at the oldest alone, so that it costs little where nothing is to go. Those up to the floor go whatever their
+/// time is: nobody can read them any more.
 static SWEEP: Statement = Statement::one(
     "delete from events
     where batch_id in (
         select o.batch_id
         from (
-            select e.batch_id, e.created_at
+            select e.batch_id, e.last_id, e.created_at
             from events e
             where e.last_id > 0
             order by e.last_id
             limit $2
         ) o
-        where o.created_at < $1
+        where o.created_at < $1 or o.last_id <= (select h.floor from event_head h where h.id = 1)
     )
     returning last_id",
     &[("oldest", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Up to which number rows are old, by the oldest ones with a time that can be. What has a lower number is older than
+/// those, though a clock that was fast wrote a later time.
+static PASSED: Statement = Statement::one(
+    "select o.last_id
+    from (
+        select e.last_id, e.created_at
+        from events e
+        where e.last_id > 0 and e.created_at <= $2
+        order by e.last_id
+        limit $3
+    ) o
+    where o.created_at < $1
+    order by o.last_id desc
+    limit 1",
+    &[("oldest", Type::Int), ("latest", Type::Int), ("max_rows", Type::Int)],
 );
 
 static RAISE_FLOOR: Statement = Statement::new(
@@ -113,8 +134,8 @@ static END: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 12] {
-    [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &KEPT, &END, &LOCK_HEAD, &SWEEP, &RAISE_FLOOR]
+pub fn statements() -> [&'static Statement; 13] {
+    [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &KEPT, &END, &LOCK_HEAD, &SWEEP, &PASSED, &RAISE_FLOOR]
 }
 
 /// Writes a row of events: how many, of which types, and as a JSON array.
@@ -246,17 +267,28 @@ pub(super) async fn lock_head(conn: &mut Conn) -> DbResult<()> {
     Ok(())
 }
 
-/// Removes some rows that were written before this time; returns how many.
-pub(crate) async fn sweep(db: &Db, oldest: UnixMs) -> DbResult<u64> {
+/// Removes some rows that were written before this time, of which it is now this time; returns how many.
+pub(crate) async fn sweep(db: &Db, oldest: UnixMs, now: UnixMs) -> DbResult<u64> {
     let mut conn = db.connect().await?;
     conn.begin().await?;
     lock_head(&mut conn).await?;
+    let mut gone = sweep_old(&mut conn, oldest).await?;
+    if gone == 0 {
+        let passed: Vec<(i64,)> = conn.fetch(&PASSED, &ints([oldest.0, now.0 + MAX_AHEAD_MS, SWEEP_ROWS])).await?;
+        if let Some((floor,)) = passed.first() {
+            conn.later(&RAISE_FLOOR, &ints([*floor])).await?;
+            gone = sweep_old(&mut conn, oldest).await?;
+        }
+    }
+    let ended = if gone == 0 { conn.rollback().await } else { conn.commit().await };
+    ended.map(|()| gone)
+}
+
+/// Removes some of the oldest rows, where they are old, under the lock; returns how many.
+async fn sweep_old(conn: &mut Conn, oldest: UnixMs) -> DbResult<u64> {
     let gone: Vec<(i64,)> = conn.fetch(&SWEEP, &ints([oldest.0, SWEEP_ROWS])).await?;
-    let Some(floor) = gone.iter().map(|(last,)| *last).max() else {
-        conn.rollback().await?;
-        return Ok(0);
-    };
-    conn.later(&RAISE_FLOOR, &[Column::Int(vec![floor])]).await?;
-    conn.commit().await?;
+    if let Some(floor) = gone.iter().map(|(last,)| *last).max() {
+        conn.later(&RAISE_FLOOR, &ints([floor])).await?;
+    }
     Ok(u64::try_from(gone.len()).unwrap_or_default())
 }

@@ -249,7 +249,8 @@ impl Guard {
         let asked_ms = self.now_ms();
         let before = answer_in_time(store::view(conn, self.node)).await?;
         if before.run_id == store::CLAIMED && before.epoch == self.cache.epoch() {
-            // Still ours: nobody was here in between.
+            // Still ours: nobody was here in between, and a claim that was in doubt did not take place.
+            self.claim_in_doubt.store(false, Ordering::Release);
             self.viewed_ms.store(asked_ms, Ordering::Release);
             return Ok(());
         }

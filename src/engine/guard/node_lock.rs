@@ -7,8 +7,15 @@ use tokio::time::Instant;
 
 use super::refused::{ASK_AGAIN, Refusal};
 use super::{ASK, Guard, Lock, SEEN, answer_in_time, answer_within, store};
+use crate::cache::HISTORY_STEP;
 use crate::db::{Conn, DbResult, MAX_FIRST_CONNECT};
 use crate::engine::epoch;
+
+/// Whether another node has claimed a database, by the epoch of this one and that of the row. Another
+/// history is no claim: this node itself may have noted it, or an operator.
+fn is_claimed(own: i64, row: i64) -> bool {
+    (row - own) % HISTORY_STEP != 0
+}
 
 impl Guard {
     /// For a node alone: fails once another node has claimed the database. Run in every
@@ -47,7 +54,7 @@ impl Guard {
         if !answer_in_time(store::try_lock(&mut conn, self.cache.is_shared())).await? {
             let row = answer_in_time(store::view(&mut conn, self.node)).await?;
             let is_claimed = match self.is_alone() {
-                true => row.epoch != self.cache.epoch() && !self.claim_in_doubt.load(Ordering::Acquire),
+                true => is_claimed(self.cache.epoch(), row.epoch) && !self.claim_in_doubt.load(Ordering::Acquire),
                 false => row.run_id == store::CLAIMED,
             };
             let seen_ms = answer_in_time(store::lock_seen(&mut conn)).await.unwrap_or_else(|error| {
@@ -66,6 +73,7 @@ impl Guard {
     /// the lock.
     pub(super) async fn take_first_lock(&self) -> DbResult<bool> {
         let mut waits = false;
+        crate::failpoint("guard::before_first_lock");
         while let Some(refusal) = self.take_lock(MAX_FIRST_CONNECT).await? {
             if self.refused.keeps_out(refusal, Instant::now()) {
                 return Ok(false);
@@ -153,5 +161,16 @@ impl Guard {
 
     pub(super) fn set_lock(&self, lock: Lock) {
         self.lock.store(lock as u8, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_history_is_no_claim() {
+        assert!(!is_claimed(7, 7) && !is_claimed(7, 7 + 3 * HISTORY_STEP));
+        assert!(is_claimed(7, 8) && is_claimed(7, 8 + 3 * HISTORY_STEP));
     }
 }

@@ -40,6 +40,14 @@ static MAKE: Statement = Statement::new(
     KEY,
 );
 
+/// Removes rows that [`MAKE`] made in this transaction and that nothing was written to.
+static UNMAKE: Statement = Statement::new(
+    "delete from heads
+    where (owner_id, kind, name) in (select owner_id, kind, name from {rows} r)",
+    KEY,
+)
+.by("owner_id");
+
 /// Writes rows that are locked. No column that changes is in an index: so on Postgres the new
 /// version of a row stays on its page, and no index is touched.
 static SAVE: Statement = Statement::new(
@@ -198,8 +206,8 @@ static COUNT_SHARED: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 9] {
-    [&LOAD, &LOCK, &MAKE, &SAVE, &LOG, &SWEEP, &LOOK, &FIRST_LOOK, &COUNT_SHARED]
+pub fn statements() -> [&'static Statement; 10] {
+    [&LOAD, &LOCK, &MAKE, &UNMAKE, &SAVE, &LOG, &SWEEP, &LOOK, &FIRST_LOOK, &COUNT_SHARED]
 }
 
 /// More changes than this are not taken in one by one.
@@ -229,15 +237,30 @@ fn key_columns(keys: &[StreamKey]) -> [Column; 3] {
     ]
 }
 
+/// What there is of heads that are locked.
+#[derive(Debug, Default)]
+pub struct Locked {
+    pub found: Vec<(StreamKey, Stream)>,
+    /// Those that were missing; their rows are made, so that they are locked too.
+    pub made: Vec<StreamKey>,
+}
+
 /// Locks these heads (sorted, without repeats) and returns them; missing ones are made.
-pub async fn lock(pipeline: &Pipeline, keys: &[StreamKey]) -> DbResult<Vec<(StreamKey, Stream)>> {
+pub async fn lock(pipeline: &Pipeline, keys: &[StreamKey]) -> DbResult<Locked> {
     let found: Vec<_> = pipeline.fetch(&LOCK, key_columns(keys)).await?.into_iter().filter_map(stream_of_row).collect();
+    let mut made = Vec::new();
     if found.len() < keys.len() {
         let there: HashSet<_> = found.iter().map(|(key, _)| key).collect();
-        let missing: Vec<_> = keys.iter().filter(|key| !there.contains(key)).cloned().collect();
-        pipeline.later(&MAKE, key_columns(&missing));
+        made.extend(keys.iter().filter(|key| !there.contains(key)).cloned());
+        pipeline.later(&MAKE, key_columns(&made));
     }
-    Ok(found)
+    Ok(Locked { found, made })
+}
+
+/// Removes these heads, which this transaction made and wrote nothing to: what is refused must leave
+/// nothing, least of all the id of a user who was erased.
+pub async fn unmake(conn: &mut Conn, keys: &[StreamKey]) -> DbResult<()> {
+    conn.later(&UNMAKE, &key_columns(keys)).await
 }
 
 /// Loads these heads inside a transaction; the missing ones are left out.

@@ -62,7 +62,7 @@ pub use answer::{Answer, Ending};
 pub use needs::Needs;
 pub use queue::{Lanes, MIN_LARGE, Queued};
 pub use row::RETIRED_MS;
-pub(crate) use row::{announce, sweep};
+pub(crate) use row::{NOT_KNOWN, NOTHING_WRITTEN, announce, sweep, time_of};
 pub use row_set::{NewRowSet, RowSet};
 pub use rows::{Core, Rows};
 pub use statements::statements;
@@ -162,8 +162,8 @@ pub trait Command: fmt::Debug + Send + Sync {
         1
     }
 
-    /// The user who sends it for itself, where it may be heavy. It then waits outside of the queue while
-    /// another heavy one of that user is in it.
+    /// The user who sends it for itself, where it may be of many changes. It then waits outside of the queues
+    /// while they hold many changes of that user.
     fn by_user(&self) -> Option<UserId> {
         None
     }

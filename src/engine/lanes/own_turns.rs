@@ -1,4 +1,5 @@
-//! The turns of users' own heavy writes: a user has one at a time in the queues, so that none fills them.
+//! The turns of users' own writes of many changes: of each user only so many changes are in the queues at a
+//! time, so that none fills them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,30 +10,40 @@ use tokio::time::Instant;
 use crate::base::id_hash::IdHash;
 use crate::base::ids::UserId;
 
-/// What weighs more waits for its user's turn.
-pub(super) const HEAVY: u32 = 100;
+/// Of one user's own writes at most this part of a queue's room, and so many changes.
+const PART: u32 = 10;
+const MAX_CHANGES: u32 = 1000;
 
 /// How many turns may be remembered before those that nobody holds or waits for are forgotten.
 const REMEMBERED: usize = 1024;
 
-/// Each user's turn, where somebody has it or waits for it.
-#[derive(Debug, Default)]
-pub(super) struct OwnTurns(Mutex<HashMap<UserId, Arc<Semaphore>, IdHash>>);
+/// Each user's places, where somebody has any or waits for some.
+#[derive(Debug)]
+pub(super) struct OwnTurns {
+    /// How many changes a user has places for.
+    places: u32,
+    users: Mutex<HashMap<UserId, Arc<Semaphore>, IdHash>>,
+}
 
 impl OwnTurns {
-    /// Waits for the user's turn, which lasts until what is returned is dropped; None where the time is
-    /// over before.
-    pub(super) async fn take(&self, user: UserId, give_up: Instant) -> Option<OwnedSemaphorePermit> {
+    /// For queues with room for so many changes.
+    pub(super) fn new(room: u32) -> Self {
+        Self { places: (room / PART).clamp(1, MAX_CHANGES), users: Mutex::default() }
+    }
+
+    /// Waits for places for so many changes of a user, or for all where that are more. They are kept
+    /// until what is returned is dropped. None where the time is over before.
+    pub(super) async fn take(&self, user: UserId, changes: u32, give_up: Instant) -> Option<OwnedSemaphorePermit> {
         let turn = self.of(user);
-        tokio::time::timeout_at(give_up, turn.acquire_owned()).await.ok()?.ok()
+        tokio::time::timeout_at(give_up, turn.acquire_many_owned(changes.min(self.places))).await.ok()?.ok()
     }
 
     fn of(&self, user: UserId) -> Arc<Semaphore> {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= REMEMBERED {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         }
-        Arc::clone(turns.entry(user).or_insert_with(|| Arc::new(Semaphore::new(1))))
+        Arc::clone(turns.entry(user).or_insert_with(|| Arc::new(Semaphore::new(usize::try_from(self.places).unwrap_or(1)))))
     }
 }
 
@@ -43,18 +54,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_user_has_one_turn_and_others_have_their_own() {
-        let turns = OwnTurns::default();
+    async fn a_user_has_so_many_places_and_others_have_their_own() {
+        let turns = OwnTurns::new(200);
         let user = |id: usize| UserId::try_from(i64::try_from(id).unwrap()).unwrap();
         let soon = || Instant::now() + Duration::from_millis(20);
-        let first = turns.take(user(1), soon()).await;
-        assert!(first.is_some() && turns.take(user(1), soon()).await.is_none());
+        let first = turns.take(user(1), 15, soon()).await;
+        assert!(first.is_some() && turns.take(user(1), 6, soon()).await.is_none());
+        assert!(turns.take(user(1), 5, soon()).await.is_some(), "many small ones have places too");
+        assert!(turns.take(user(1), 1000, soon()).await.is_none() && turns.take(user(2), 1000, soon()).await.is_some());
         for other in 2..2 * REMEMBERED {
-            assert!(turns.take(user(other), soon()).await.is_some());
+            assert!(turns.take(user(other), 20, soon()).await.is_some());
         }
-        assert!(turns.0.lock().unwrap().len() <= REMEMBERED, "what nobody holds is forgotten");
-        assert!(turns.take(user(1), soon()).await.is_none(), "what somebody holds is not");
+        assert!(turns.users.lock().unwrap().len() <= REMEMBERED, "what nobody holds is forgotten");
+        assert!(turns.take(user(1), 6, soon()).await.is_none(), "what somebody holds is not");
         drop(first);
-        assert!(turns.take(user(1), soon()).await.is_some());
+        assert!(turns.take(user(1), 20, soon()).await.is_some());
     }
 }

@@ -18,7 +18,7 @@ use super::finish::Finisher;
 use super::known_users::KnownUsers;
 use super::lane::Lane;
 use super::local_locks::LocalLocks;
-use super::own_turns::{HEAVY, OwnTurns};
+use super::own_turns::OwnTurns;
 use super::pace::Pace;
 use super::ticket::{Reply, Ticket};
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
@@ -124,7 +124,7 @@ impl Lanes {
         let timeout = Duration::from_millis(config.write_timeout_ms);
         Self {
             lanes: Arc::new(lanes),
-            own_turns: Arc::default(),
+            own_turns: Arc::new(OwnTurns::new(config.lane_queue)),
             owners: engines.owners.clone(),
             closing,
             tasks,
@@ -161,8 +161,8 @@ impl Lanes {
         let give_up = Instant::now() + self.timeout;
         // The user's own first: so one user's writes do not wait in the places for large ones.
         let own_turn = match job.command.by_user() {
-            Some(user) if weight > HEAVY => Some(self.own_turns.take(user, give_up).await.ok_or_else(busy)?),
-            _ => None,
+            Some(user) => Some(self.own_turns.take(user, weight, give_up).await.ok_or_else(busy)?),
+            None => None,
         };
         let turn = if weight > self.max_small { Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?) } else { None };
         let room = Arc::clone(&entrance.room).try_acquire_many_owned(weight).map_err(|_| overloaded())?;

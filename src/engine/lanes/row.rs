@@ -75,6 +75,18 @@ static SWEEP: Statement = Statement::each(
     &[("now", Type::Int), ("abandoned", Type::Int), ("retired", Type::Int)],
 );
 
+/// What time it is by the clock of the database where nodes share one; else when something was last written, up to
+/// now, 1 where that is not known, and 0 where nothing was.
+static TIME: Statement = Statement::each(
+    "select coalesce(
+        (select max(abs(l.committed_at)) from {rows} r join lanes l on abs(l.committed_at) <= r.now),
+        (select 1 from users u limit 1),
+        0
+    )",
+    "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint) from {rows} r where r.now is not null",
+    &[("now", Type::Int)],
+);
+
 /// How long the row of a lane is kept whose node died: other nodes read in it what the lane did last.
 /// A living lane that was idle for longer registers again.
 const ABANDONED_MS: i64 = crate::base::clock::DAY_MS;
@@ -87,6 +99,17 @@ pub const RETIRED_MS: i64 = crate::base::clock::DAY_MS / 24;
 /// that come and go would otherwise leave their lanes to each look for a day.
 pub(super) async fn retire(conn: &mut Conn, lane_id: i64, now: UnixMs) -> DbResult<u64> {
     conn.run(&RETIRE, &[lane_id, now.0].map(|value| Column::Int(vec![value]))).await
+}
+
+/// What [`time_of`] says where nothing was written, and where what was written has no time.
+pub(crate) const NOTHING_WRITTEN: i64 = 0;
+pub(crate) const NOT_KNOWN: i64 = 1;
+
+/// The time that the database knows, in Unix milliseconds, by a node for which it is `now`: that of the last write, on
+/// SQLite.
+pub(crate) async fn time_of(db: &Db, now: UnixMs) -> DbResult<i64> {
+    let rows: Vec<(i64,)> = db.fetch(&TIME, &[Column::Int(vec![now.0])]).await?;
+    Ok(rows.first().map_or(0, |(at,)| *at))
 }
 
 /// Removes the rows of lanes that ended long ago.
@@ -105,6 +128,6 @@ pub(crate) async fn announce(conn: &mut Conn, now: UnixMs) -> DbResult<Batch> {
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 5] {
-    [&REGISTER, &RAISE, &HOLD, &RETIRE, &SWEEP]
+pub(super) fn statements() -> [&'static Statement; 6] {
+    [&REGISTER, &RAISE, &HOLD, &RETIRE, &TIME, &SWEEP]
 }

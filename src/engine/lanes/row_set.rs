@@ -49,6 +49,12 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
     /// Heads that the commands look at beside those that they asked for.
     fn seen_heads(_needs: &Needs, _core: &Core, _heads: &mut BTreeSet<StreamKey>) {}
 
+    /// Whether rows of this set, as the batch leaves them, are under the lock of a head. Then its row stays, also where
+    /// nothing was set in it: without it there would be no lock for the next one who changes them.
+    fn are_under(&self, _head: &StreamKey) -> bool {
+        false
+    }
+
     fn save(&self, conn: &mut Conn, core: &Core, batch: Batch) -> impl Future<Output = DbResult<()>> + Send;
 
     /// The command took effect: what it did stays.
@@ -134,6 +140,7 @@ pub(super) trait AnyRowSet: Any + fmt::Debug + Send + Sync {
     fn load<'a>(&'a mut self, pipeline: &'a Pipeline, core: &'a Core, needs: &'a Needs) -> Option<BoxFuture<'a, DbResult<()>>>;
     fn take_marks(&mut self) -> Vec<(MarkKey, Mark)>;
     fn seen_heads(&self, needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>);
+    fn are_under(&self, head: &StreamKey) -> bool;
     fn save<'a>(&'a self, conn: &'a mut Conn, core: &'a Core, batch: Batch) -> BoxFuture<'a, DbResult<()>>;
     fn settle(&mut self);
     fn undo(&mut self);
@@ -158,6 +165,10 @@ impl<R: RowSet> AnyRowSet for R {
 
     fn seen_heads(&self, needs: &Needs, core: &Core, heads: &mut BTreeSet<StreamKey>) {
         R::seen_heads(needs, core, heads);
+    }
+
+    fn are_under(&self, head: &StreamKey) -> bool {
+        RowSet::are_under(self, head)
     }
 
     fn save<'a>(&'a self, conn: &'a mut Conn, core: &'a Core, batch: Batch) -> BoxFuture<'a, DbResult<()>> {

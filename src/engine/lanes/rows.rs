@@ -20,7 +20,8 @@ use crate::base::ids::UserId;
 use crate::cache::{Change, FactsChange, Parts};
 use crate::db::{Conn, DbResult, Pipeline};
 use crate::engine::erased;
-use crate::engine::heads::{Batch, Committed};
+use crate::engine::heads::{self, Batch, Committed};
+use crate::engine::marks::StreamKey;
 use crate::engine::marks::users::User;
 
 /// All rows of a batch.
@@ -110,6 +111,11 @@ impl Rows {
         self.core.save(conn, batch).await?;
         for set in &self.sets {
             set.save(conn, &self.core, batch).await?;
+        }
+        let is_free = |head: &StreamKey| self.sets.iter().all(|set| !set.are_under(head));
+        let unset: Vec<_> = self.core.unset_heads().filter(is_free).collect();
+        if !unset.is_empty() {
+            heads::store::unmake(conn, &unset).await?;
         }
         self.core.save_events(conn, batch.now).await
     }

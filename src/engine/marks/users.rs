@@ -1,8 +1,6 @@
 //! The rows of `users` that lanes lock, load and write. A user's marks of counters, channels and
 //! dots are in there, and the user's settings.
 
-use std::collections::HashSet;
-
 use super::{UserMarks, UserSettings};
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -245,16 +243,6 @@ pub async fn lock_users(pipeline: &Pipeline, users: &[UserId]) -> DbResult<Vec<(
 /// transaction makes is waited for, and left as it is.
 pub async fn make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
     if users.is_empty() { Ok(()) } else { conn.later(&MAKE_USERS, &[ids(users)]).await }
-}
-
-/// Locks these users' rows (sorted, without repeats), and makes the missing ones.
-pub async fn lock_or_make_users(conn: &mut Conn, users: &[UserId]) -> DbResult<()> {
-    let pipeline = Pipeline::default();
-    let found = pipeline.run(conn, lock_users(&pipeline, users)).await?;
-    let found: HashSet<_> = found.into_iter().map(|(user, _)| user).collect();
-    let row = User::default();
-    let missing: Vec<_> = users.iter().filter(|user| !found.contains(user)).map(|user| (*user, &row, &row)).collect();
-    insert_users(conn, &missing, 0).await
 }
 
 fn user_of_row(row: UserRow) -> Option<(UserId, User)> {

@@ -10,7 +10,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
 use crate::engine::events::{BroadcastEventOut, Event};
-use crate::engine::heads::{BroadcastState, Deleted};
+use crate::engine::heads::Deleted;
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, Refused, Stream, StreamKey};
 
@@ -107,17 +107,6 @@ pub fn raise_broadcast_state(rows: &mut Rows, now: UnixMs) -> Result<i64, Proble
     Ok(position)
 }
 
-/// Refuses what the rule would refuse, as far as this node has heard. It spares the row that would be
-/// made to be locked.
-pub(super) fn check_room(broadcast_state: &BroadcastState, channel: &Name) -> Result<(), Problem> {
-    let is_full = i64::try_from(broadcast_state.channels.len()).unwrap_or(i64::MAX) >= MAX_CHANNELS;
-    if is_full && !broadcast_state.channels.contains_key(channel.as_str()) { Err(too_many_channels()) } else { Ok(()) }
-}
-
-fn too_many_channels() -> Problem {
-    Problem::new(Code::TooMany, format!("The limit of {MAX_CHANNELS} channels is reached. Delete a channel first."))
-}
-
 fn full() -> Problem {
     Problem::new(Code::TooMany, "The channel has reached the highest possible head, 2^53-1.")
 }
@@ -131,7 +120,7 @@ fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<
     let key = StreamKey::channel(channel);
     let mut stream: Stream = rows.head(&key);
     if !stream.is_alive() && rows.shared_count(Kind::Broadcast) >= MAX_CHANNELS {
-        return Err(too_many_channels());
+        return Err(Problem::new(Code::TooMany, format!("The limit of {MAX_CHANNELS} channels is reached. Delete a channel first.")));
     }
     if stream.head == 0 && rows.shared_names(Kind::Broadcast) >= MAX_CHANNEL_NAMES {
         let detail = format!("{MAX_CHANNEL_NAMES} names of channels have been used. Use the name of a deleted channel again.");
@@ -154,14 +143,16 @@ fn send(rows: &mut Rows, channel: &Name, content: &Arc<str>, expires_at: Option<
     answer
 }
 
-/// Once is enough: a second time changes nothing. One that has expired may be taken back too.
+/// Once is enough: a second time changes nothing. One that has expired may be taken back too; of those
+/// that went with their channel nothing is left to take back.
 fn withdraw(rows: &mut Rows, channel: &Name, seq: i64, now: UnixMs) -> Result<Answer, Problem> {
     let key = NoticeKey { channel: channel.shared(), seq };
-    let is_deleted = seq <= rows.head(&StreamKey::channel(channel)).floor;
-    let Some(mut notice) = rows.get::<NoticeRows>().notice(&key).filter(|_| !is_deleted) else {
+    let stream = rows.head(&StreamKey::channel(channel));
+    if seq > stream.head {
         return Err(Problem::new(Code::NotFound, format!("Broadcast {seq} of channel {channel} does not exist.")));
-    };
-    if !notice.withdrawn {
+    }
+    let notice = rows.get::<NoticeRows>().notice(&key).filter(|_| seq > stream.floor);
+    if let Some(mut notice) = notice.filter(|notice| !notice.withdrawn) {
         notice.withdrawn = true;
         notice.changed = raise_broadcast_state(rows, now)?;
         rows.get_mut::<NoticeRows>().set(&key, notice);

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::command::{ReadOut, check_room};
+use super::command::ReadOut;
 use super::{BroadcastChannelOut, BroadcastCommand, ContentOut, NoticeOut, store};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Problem, Result};
@@ -29,7 +29,7 @@ use crate::http::body::{Body, IdempotencyKey, in_range, present, raw_object, tex
 use crate::http::name_pages::{self, NamePageParams};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
-use crate::http::path::{PathParams, UserOrMe, UserPath};
+use crate::http::path::{LivingCaller, PathParams, UserOrMe, UserPath};
 use crate::http::served::Served;
 
 /// How long a title may be, in characters.
@@ -119,7 +119,12 @@ pub struct ChannelOut {
     params(NamePageParams),
     responses(
         (status = 200, body = PageOut<BroadcastChannelOut>, headers(("Link" = String, description = "The next page, if any")))))]
-async fn list_channels(state: Served<BroadcastContext>, _: Caller, uri: Uri, Query(params): Query<NamePageParams>) -> Result<Response> {
+async fn list_channels(
+    state: Served<BroadcastContext>,
+    _: LivingCaller,
+    uri: Uri,
+    Query(params): Query<NamePageParams>,
+) -> Result<Response> {
     let wanted = params.wanted("channels")?;
     let broadcast_state = state.heads.broadcast_state();
     let channels = broadcast_state.channels.iter().filter_map(|(name, channel)| {
@@ -139,14 +144,6 @@ async fn list_channels(state: Served<BroadcastContext>, _: Caller, uri: Uri, Que
         (status = 204, description = "Deleted")))]
 async fn delete_channel(state: Served<BroadcastContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
     let channel = path.name("channel")?;
-    let is_unknown = || state.heads.broadcast_state().head_of(Kind::Broadcast, channel.as_str()) == 0;
-    // One that never was gets no row. Another node may have made it a moment ago.
-    if is_unknown() {
-        state.heads.catch_up().await?;
-        if is_unknown() {
-            return Ok(Answer::no_content());
-        }
-    }
     let answer = state.lanes.submit(Job { command: Arc::new(BroadcastCommand::Delete(channel.clone())), key: None }).await;
     state.withdrawn.changed(channel);
     answer
@@ -176,7 +173,6 @@ async fn send_broadcast(
     if data.as_ref().is_some_and(|data| data.get().len() > MAX_DATA_BYTES) {
         return Err(Problem::invalid("/data", format!("must have at most {MAX_DATA_BYTES} bytes")).into());
     }
-    check_room(&state.heads.broadcast_state(), &channel)?;
     let content = ContentOut { title, body: text, data };
     let content = serde_json::to_string(&content).map_err(|error| crate::base::error::Fault::Bug(error.to_string()))?;
     let command = BroadcastCommand::Send { channel, content: content.into(), expires_at };
@@ -192,7 +188,7 @@ async fn send_broadcast(
         (status = 200, body = PageOut<NoticeOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_broadcasts(
     state: Served<BroadcastContext>,
-    caller: Caller,
+    LivingCaller(caller): LivingCaller,
     path: PathParams,
     uri: Uri,
     Query(params): Query<PageParams>,

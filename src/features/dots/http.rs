@@ -14,13 +14,12 @@ use crate::base::error::Result;
 use crate::base::ids::{MAX_HEAD, Name};
 use crate::engine::heads::Heads;
 use crate::engine::lanes::{Answer, Job, Lanes};
-use crate::engine::marks::Kind;
-use crate::http::auth::{Caller, Service};
-use crate::http::body::{Body, NoFields, in_range, present};
+use crate::http::auth::Service;
+use crate::http::body::{Body, IdempotencyKey, NoFields, in_range, present};
 use crate::http::name_pages::{self, NamePageParams};
 use crate::http::pages::PageOut;
 use crate::http::params::{NoParams, Query};
-use crate::http::path::{PathParams, UserOrMe, UserPath};
+use crate::http::path::{LivingCaller, PathParams, UserOrMe, UserPath};
 use crate::http::served::Served;
 
 /// What the handlers of dots work with.
@@ -52,7 +51,7 @@ pub struct ClearDotIn {
     params(NamePageParams),
     responses(
         (status = 200, body = PageOut<LitDotOut>, headers(("Link" = String, description = "The next page, if any")))))]
-async fn list_dots(state: Served<DotContext>, _: Caller, uri: Uri, Query(params): Query<NamePageParams>) -> Result<Response> {
+async fn list_dots(state: Served<DotContext>, _: LivingCaller, uri: Uri, Query(params): Query<NamePageParams>) -> Result<Response> {
     let wanted = params.wanted("dots")?;
     let broadcast_state = state.heads.broadcast_state();
     let dots = broadcast_state.dots.iter().filter_map(|(name, dot)| {
@@ -71,16 +70,7 @@ async fn list_dots(state: Served<DotContext>, _: Caller, uri: Uri, Query(params)
     responses(
         (status = 204, description = "Deleted")))]
 async fn delete_dot(state: Served<DotContext>, _: Service, path: PathParams, _: Query<NoParams>) -> Result<Answer> {
-    let dot = path.name("dot")?;
-    let is_unknown = || state.heads.broadcast_state().head_of(Kind::Dot, dot.as_str()) == 0;
-    // One that never was lit gets no row. Another node may have lit it a moment ago.
-    if is_unknown() {
-        state.heads.catch_up().await?;
-        if is_unknown() {
-            return Ok(Answer::no_content());
-        }
-    }
-    state.lanes.submit(Job { command: Arc::new(DotCommand::Delete(dot)), key: None }).await
+    state.lanes.submit(Job { command: Arc::new(DotCommand::Delete(path.name("dot")?)), key: None }).await
 }
 
 /// Light a dot for all users
@@ -88,14 +78,20 @@ async fn delete_dot(state: Served<DotContext>, _: Service, path: PathParams, _: 
 /// One write, regardless of the number of users.
 #[utoipa::path(post, path = "/v1/dots/{dot}/light", tag = "dots",
     extensions(("x-problems" = json!(["too_many"]))),
-    params(("dot" = Name, Path, example = "mall")),
+    params(("dot" = Name, Path, example = "mall"),
+        ("Idempotency-Key" = IdempotencyKey, Header, description = "The same key with the same body replays the first response")),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(
         (status = 200, body = LitDotOut)))]
-async fn light_dot(state: Served<DotContext>, _: Service, path: PathParams, _: Body<NoFields>) -> Result<Answer> {
-    let dot = path.name("dot")?;
-    super::check_room(&state.heads.broadcast_state(), &dot)?;
-    state.lanes.submit(Job { command: Arc::new(DotCommand::Light(dot)), key: None }).await
+async fn light_dot(
+    state: Served<DotContext>,
+    service: Service,
+    path: PathParams,
+    key: IdempotencyKey,
+    body: Body<NoFields>,
+) -> Result<Answer> {
+    let command = Arc::new(DotCommand::Light(path.name("dot")?));
+    state.lanes.submit(Job { command, key: key.of(&service.caller(), &body.digest) }).await
 }
 
 /// Clear a dot

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
 use crate::base::ids::{Name, UserId};
-use crate::engine::heads::{self, BroadcastState, Deleted};
+use crate::engine::heads::{self, Deleted};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::{Kind, StreamKey};
 use crate::features::broadcasts::raise_broadcast_state;
@@ -108,22 +108,11 @@ impl lanes::Command for DotCommand {
     }
 }
 
-/// Refuses what the rule would refuse, as far as this node has heard. It spares the row that would be
-/// made to be locked.
-fn check_room(broadcast_state: &BroadcastState, dot: &Name) -> Result<(), Problem> {
-    let is_full = i64::try_from(broadcast_state.dots.len()).unwrap_or(i64::MAX) >= MAX_DOTS;
-    if is_full && !broadcast_state.dots.contains_key(dot.as_str()) { Err(too_many_dots()) } else { Ok(()) }
-}
-
-fn too_many_dots() -> Problem {
-    Problem::new(Code::TooMany, format!("The limit of {MAX_DOTS} dots is reached. Delete a dot first."))
-}
-
 fn light(rows: &mut Rows, dot: &Name, now: UnixMs) -> Result<Answer, Problem> {
     let key = StreamKey::dot(dot);
     let mut stream = rows.head(&key);
     if !stream.is_alive() && rows.shared_count(Kind::Dot) >= MAX_DOTS {
-        return Err(too_many_dots());
+        return Err(Problem::new(Code::TooMany, format!("The limit of {MAX_DOTS} dots is reached. Delete a dot first.")));
     }
     if stream.head == 0 && rows.shared_names(Kind::Dot) >= MAX_DOT_NAMES {
         let detail = format!("{MAX_DOT_NAMES} names of dots have been used. Use the name of a deleted dot again.");

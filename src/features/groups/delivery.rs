@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::base::abandoned::AHEAD_MS;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Db, DbResult, Statement, Type};
@@ -51,16 +52,28 @@ static MEMBERSHIPS: Statement = Statement::one(
 .distributed(super::distributed::MEMBERSHIPS);
 
 /// Groups with jobs that nobody has moved for a while, and since when; those that have waited
-/// longest first.
+/// longest first. With as many that were moved so far in the future that a clock was fast.
 static BEHIND: Statement = Statement::one(
-    "select t.group_id, min(d.at)
-    from delivery_jobs t
-    join group_deliveries d on d.group_id = t.group_id
-    where d.at < $1
-    group by t.group_id
-    order by min(d.at), t.group_id
-    limit $2",
-    &[("at", Type::Int), ("max_rows", Type::Int)],
+    "select * from (
+        select t.group_id, min(d.at)
+        from delivery_jobs t
+        join group_deliveries d on d.group_id = t.group_id
+        where d.at < $1
+        group by t.group_id
+        order by min(d.at), t.group_id
+        limit $3
+    ) behind
+    union all
+    select * from (
+        select t.group_id, min(d.at)
+        from delivery_jobs t
+        join group_deliveries d on d.group_id = t.group_id
+        where d.at > $2
+        group by t.group_id
+        order by min(d.at), t.group_id
+        limit $3
+    ) ahead",
+    &[("before", Type::Int), ("ahead", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Every statement of this file, for the suite that runs each on both engines.
@@ -214,7 +227,7 @@ fn runs_of(group: GroupId, jobs: &[Job], due: u64, own: u64) -> Arc<[GroupRun]> 
 /// Groups with jobs that nobody has moved since `before`, and since when; those that have waited
 /// longest first.
 pub(super) async fn behind(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<(GroupId, UnixMs)>> {
-    let rows: Vec<(i64, i64)> = db.fetch(&BEHIND, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
+    let rows: Vec<(i64, i64)> = db.fetch(&BEHIND, &Column::one_row(&[before.0, before.0 + AHEAD_MS, max_rows])).await?;
     Ok(rows.into_iter().filter_map(|(group, at)| Some((GroupId::try_from(group).ok()?, UnixMs(at)))).collect())
 }
 

@@ -17,7 +17,7 @@ use crate::base::ids::GroupId;
 use crate::db::{Column, DbResult, Statement, Type};
 use crate::engine::lanes;
 pub use crate::features::old_rows::Walk;
-use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep};
+use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep, old_within};
 
 static OLD: Statement = Statement::one(
     "select m.sent_at, m.group_id
@@ -28,28 +28,38 @@ static OLD: Statement = Statement::one(
     &[("after_at", Type::Int), ("after_group", Type::Int), ("before", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// The first message of each group that is kept, and the group's head.
+/// The first message of each group that is kept, the group's head, and the first message that is yet to be put into
+/// inboxes, which stays; 0: there is none.
 static BOUNDS: Statement = Statement::new(
     "select r.group_id,
         coalesce((select m.seq from group_messages m where m.group_id = r.group_id order by m.seq limit 1), 0),
-        coalesce((select h.head from heads h where h.owner_id = r.group_id and h.kind = 6 and h.name = ''), 0)
+        coalesce((select h.head from heads h where h.owner_id = r.group_id and h.kind = 6 and h.name = ''), 0),
+        coalesce((select min(t.seq) from delivery_jobs t where t.group_id = r.group_id), 0)
     from {rows} r",
     &[("group_id", Type::Int)],
 )
 .by("group_id");
 
 /// The lowest message of each group within these that is not old; one beyond them where all are.
-/// An imported message may be older than one before it, which then keeps it.
+/// An imported message may be older than one before it, which then keeps it. One so far ahead that a
+/// clock was fast keeps nothing: it goes with an old one behind it.
 static YOUNG: Statement = Statement::new(
     "select r.group_id, r.first_seq, coalesce((
         select m.seq
         from group_messages m
         where m.group_id = r.group_id and m.seq >= r.first_seq and m.seq <= r.last_seq and m.sent_at >= r.before
+        and (m.sent_at <= r.ahead or coalesce((
+            select n.sent_at
+            from group_messages n
+            where n.group_id = r.group_id and n.seq > m.seq and n.sent_at <= r.ahead
+            order by n.seq
+            limit 1
+        ), r.before) >= r.before)
         order by m.seq
         limit 1
     ), r.last_seq + 1)
     from {rows} r",
-    &[("group_id", Type::Int), ("first_seq", Type::Int), ("last_seq", Type::Int), ("before", Type::Int)],
+    &[("group_id", Type::Int), ("first_seq", Type::Int), ("last_seq", Type::Int), ("before", Type::Int), ("ahead", Type::Int)],
 )
 .by("group_id");
 
@@ -68,21 +78,14 @@ impl OldRows for GroupContext {
     }
 
     async fn find(&self, groups: &BTreeSet<i64>, before: UnixMs) -> DbResult<Vec<Old>> {
-        let bounds: Vec<(i64, i64, i64)> = self.db.fetch(&BOUNDS, &[Column::Int(groups.iter().copied().collect())]).await?;
-        let within = bounds.into_iter().filter(|(_, first, head)| *first >= 1 && head >= first);
-        let within: Vec<_> = within.map(|(group, first, head)| (group, first, head.min(first + OWNER_ROWS - 1))).collect();
-        if within.is_empty() {
-            return Ok(Vec::new());
-        }
-        let columns = [
-            within.iter().map(|(group, ..)| *group).collect(),
-            within.iter().map(|(_, first, _)| *first).collect(),
-            within.iter().map(|(.., last)| *last).collect(),
-            vec![before.0; within.len()],
-        ];
-        let young: Vec<(i64, i64, i64)> = self.db.fetch(&YOUNG, &columns.map(Column::Int)).await?;
-        let old = young.into_iter().filter(|(_, first, young)| young > first);
-        Ok(old.map(|(owner, first, young)| Old { owner, first, last: young - 1 }).collect())
+        let bounds: Vec<(i64, i64, i64, i64)> = self.db.fetch(&BOUNDS, &[Column::Int(groups.iter().copied().collect())]).await?;
+        let within = |(group, first, head, waiting): (i64, i64, i64, i64)| {
+            let last = head.min(first + OWNER_ROWS - 1);
+            let last = if waiting > 0 { last.min(waiting - 1) } else { last };
+            (first >= 1 && last >= first).then_some(Old { owner: group, first, last })
+        };
+        let within = bounds.into_iter().filter_map(within).collect();
+        old_within(&self.db, &YOUNG, within, before, &self.clock).await
     }
 
     fn command(&self, old: &Old, _before: UnixMs) -> Option<Arc<dyn lanes::Command>> {

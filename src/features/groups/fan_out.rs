@@ -11,12 +11,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::delivery;
 use super::fan_out_queue::{FanOut, Turn};
 use super::pages::Step;
 use super::under_way::UnderWay;
+use crate::base::abandoned::Abandoned;
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::Error;
 use crate::base::ids::GroupId;
@@ -61,6 +63,7 @@ pub(crate) async fn run(state: Arc<FanOutContext>, stop: CancellationToken) {
 async fn look(state: Arc<FanOutContext>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(LOOK_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut abandoned = Abandoned::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -71,7 +74,11 @@ async fn look(state: Arc<FanOutContext>, stop: CancellationToken) {
         }
         let before = UnixMs(state.clock.now().0 - STILL_MS);
         match in_time(delivery::behind(&state.db, before, MAX_FOUND)).await {
-            Ok(groups) => groups.into_iter().for_each(|(group, since)| state.fan_out.nudge(group, since)),
+            Ok(groups) => {
+                let still = abandoned.ended(groups, |found| *found, before, Instant::now());
+                // Whose clock was fast has left no time that could be told.
+                still.into_iter().for_each(|(group, since)| state.fan_out.nudge(group, since.min(before)));
+            }
             Err(error) => tracing::debug!(%error, "cannot look for groups to fan out; the next look tries again"),
         }
     }

@@ -35,7 +35,7 @@ use crate::http::auth::{Auth, Caller, Service};
 use crate::http::body::{Body, NoFields, present, text_within};
 use crate::http::pages::{self, PageOut, PageParams, Position};
 use crate::http::params::{NoParams, Query};
-use crate::http::path::{PathParams, Witness, refuse_erased};
+use crate::http::path::{LivingCaller, PathParams, Witness};
 use crate::http::polling::Polling;
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
@@ -88,11 +88,8 @@ where
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let caller = Caller::from_request_parts(parts, state).await?;
+        let LivingCaller(caller) = LivingCaller::from_request_parts(parts, state).await?;
         let params = PathParams::from_request_parts(parts, state).await?;
-        if let Caller::User { id } = caller {
-            refuse_erased(parts, state, id).await?;
-        }
         Ok(Self { group: params.get("group")?, caller, params })
     }
 }

@@ -16,6 +16,7 @@ use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, RowSet, Table};
+use crate::engine::marks::{Kind, StreamKey};
 use crate::features::operations::OperationId;
 
 #[derive(Debug, Default)]
@@ -295,6 +296,11 @@ impl RowSet for GroupRows {
         self.messages
             .insert_loaded(messages.into_iter().filter_map(message_store::message_of_row).map(|(key, message)| (key, Some(message))));
         Ok(())
+    }
+
+    /// A group is under its head from its making on, long before its first message.
+    fn are_under(&self, head: &StreamKey) -> bool {
+        head.kind == Kind::Group && GroupId::try_from(head.owner).is_ok_and(|group| self.group(group).is_some())
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {

@@ -193,12 +193,14 @@ impl Model {
             }
             Act::Share { user, shares } => {
                 let changed = if *shares { self.hiding.remove(user) } else { self.hiding.insert(*user) };
+                let recalled: BTreeSet<i64> = (1..).zip(&self.messages).filter(|(_, message)| message.2).map(|(seq, _)| seq).collect();
                 if changed
                     && !shares
                     && let Some(stay) = self.stay(*user)
                 {
-                    // From the first one that is not read.
-                    let first = stay.there.difference(&stay.read).next().copied().unwrap_or(i64::MAX);
+                    // From the first one that is not read, and still there to be.
+                    let is_recalled = |seq: &&i64| recalled.contains(seq);
+                    let first = stay.there.difference(&stay.read).find(|seq| !is_recalled(seq)).copied().unwrap_or(i64::MAX);
                     stay.hidden.extend(stay.there.iter().copied().filter(|seq| *seq >= first));
                 }
                 self.revise(*user, changed);

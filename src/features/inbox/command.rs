@@ -264,7 +264,7 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
             return Err(Problem::new(Code::Gone, "The message with this client_id was recalled."));
         }
         let own_seq = own(rows).map(|own| own.seq);
-        return Ok((SentOut { seq: sent.seq, own_seq, sent_at: sent.at }, false));
+        return Ok((SentOut { seq: sent.seq, own_seq, sent_at: sent.at, revision: rows.revision(sender) }, false));
     }
     refuse_if_blocked(rows, receiver, sender)?;
     let [seq, own_seq] = [receiver, sender].map(|user| rows.user(user).inbox_seq + 1);
@@ -288,7 +288,7 @@ pub(super) fn send(rows: &mut Rows, receiver: UserId, sender: UserId, text: Text
         mine.read(mine.end(), own_seq);
     }
     set_direct(rows, sender, receiver, mine, now);
-    Ok((SentOut { seq, own_seq: Some(own_seq), sent_at }, true))
+    Ok((SentOut { seq, own_seq: Some(own_seq), sent_at, revision: rows.revision(sender) }, true))
 }
 
 fn read(rows: &mut Rows, user: UserId, peer: UserId, up_to: Option<i64>, now: UnixMs) -> ReadDirectOut {

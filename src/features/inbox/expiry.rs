@@ -17,7 +17,7 @@ use crate::base::ids::UserId;
 use crate::db::{Column, DbResult, Statement, Type};
 use crate::engine::lanes::{self, Job};
 pub use crate::features::old_rows::Walk;
-use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep};
+use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep, ahead, old_within};
 
 /// After how many days a device that was not seen is forgotten.
 const DEVICE_DAYS: i64 = 365;
@@ -34,12 +34,12 @@ static USERS: Statement = Statement::one(
 );
 
 /// Those of these users whose first row is old. Where a later row is older, as another node put it
-/// there, it waits for the first.
+/// there, it waits for the first; but for none so far ahead that a clock was fast.
 static OLD: Statement = Statement::new(
     "select r.user_id
     from {rows} r
-    where (select i.put_at from inbox i where i.user_id = r.user_id order by i.seq limit 1) < r.before",
-    &[("user_id", Type::Int), ("before", Type::Int)],
+    where (select i.put_at from inbox i where i.user_id = r.user_id and i.put_at <= r.ahead order by i.seq limit 1) < r.before",
+    &[("user_id", Type::Int), ("before", Type::Int), ("ahead", Type::Int)],
 )
 .by("user_id");
 
@@ -55,17 +55,25 @@ static BOUNDS: Statement = Statement::new(
 )
 .by("user_id");
 
-/// The lowest row of each user within these that is not old; one beyond them where all are.
+/// The lowest row of each user within these that is not old; one beyond them where all are. One so far
+/// ahead that a clock was fast keeps nothing: it goes with an old one behind it.
 static YOUNG: Statement = Statement::new(
     "select r.user_id, r.first_seq, coalesce((
         select i.seq
         from inbox i
         where i.user_id = r.user_id and i.seq >= r.first_seq and i.seq <= r.last_seq and i.put_at >= r.before
+        and (i.put_at <= r.ahead or coalesce((
+            select n.put_at
+            from inbox n
+            where n.user_id = r.user_id and n.seq > i.seq and n.put_at <= r.ahead
+            order by n.seq
+            limit 1
+        ), r.before) >= r.before)
         order by i.seq
         limit 1
     ), r.last_seq + 1)
     from {rows} r",
-    &[("user_id", Type::Int), ("first_seq", Type::Int), ("last_seq", Type::Int), ("before", Type::Int)],
+    &[("user_id", Type::Int), ("first_seq", Type::Int), ("last_seq", Type::Int), ("before", Type::Int), ("ahead", Type::Int)],
 )
 .by("user_id");
 
@@ -80,7 +88,8 @@ impl OldRows for InboxContext {
         let users: Vec<(i64,)> = self.db.fetch(&USERS, &[after.owner, PAGE].map(|value| Column::Int(vec![value]))).await?;
         let mut old = BTreeSet::new();
         for some in users.chunks(LOOK_AT_ONCE) {
-            let columns = [some.iter().map(|(user,)| *user).collect(), vec![before.0; some.len()]].map(Column::Int);
+            let users = some.iter().map(|(user,)| *user).collect();
+            let columns = [users, vec![before.0; some.len()], vec![ahead(&self.clock); some.len()]].map(Column::Int);
             let found: Vec<(i64,)> = self.db.fetch(&OLD, &columns).await?;
             old.extend(found.into_iter().map(|(user,)| user));
         }
@@ -95,21 +104,10 @@ impl OldRows for InboxContext {
             // Not beyond what is there now: what comes later is not old.
             let last = head.min(first + OWNER_ROWS - 1);
             let last = if fetched < 0 { last } else { fetched.min(last) };
-            (first >= 1 && last >= first).then_some((user, first, last))
+            (first >= 1 && last >= first).then_some(Old { owner: user, first, last })
         };
-        let within: Vec<_> = bounds.into_iter().filter_map(within).collect();
-        if within.is_empty() {
-            return Ok(Vec::new());
-        }
-        let columns = [
-            within.iter().map(|(user, ..)| *user).collect(),
-            within.iter().map(|(_, first, _)| *first).collect(),
-            within.iter().map(|(.., last)| *last).collect(),
-            vec![before.0; within.len()],
-        ];
-        let young: Vec<(i64, i64, i64)> = self.db.fetch(&YOUNG, &columns.map(Column::Int)).await?;
-        let old = young.into_iter().filter(|(_, first, young)| young > first);
-        Ok(old.map(|(owner, first, young)| Old { owner, first, last: young - 1 }).collect())
+        let within = bounds.into_iter().filter_map(within).collect();
+        old_within(&self.db, &YOUNG, within, before, &self.clock).await
     }
 
     fn command(&self, old: &Old, before: UnixMs) -> Option<Arc<dyn lanes::Command>> {

@@ -146,6 +146,9 @@ pub struct SentOut {
     pub own_seq: Option<i64>,
     /// When it was sent.
     pub sent_at: UnixMs,
+    /// The sender's revision after the write.
+    #[schema(minimum = 0, example = 918)]
+    pub revision: i64,
 }
 
 /// A direct chat after a write.

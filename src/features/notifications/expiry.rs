@@ -17,6 +17,7 @@ use crate::base::error::Result;
 use crate::base::ids::{NotificationId, UserId};
 use crate::db::{Column, DbResult, Statement, Type};
 use crate::engine::lanes::Job;
+use crate::features::rounds::Rounds;
 
 /// How many old notifications one round of a sweep looks for.
 const ROUND_NOTIFICATIONS: i64 = 500;
@@ -24,9 +25,6 @@ const ROUND_NOTIFICATIONS: i64 = 500;
 /// How many receivers the notifications have together that are removed at once; one notification
 /// may have more.
 const RECEIVERS_AT_ONCE: i64 = 1000;
-
-/// How many rounds one sweep has at most.
-const ROUNDS: u32 = 100;
 
 static OLD: Statement = Statement::one(
     "select n.notification_id, n.recipients
@@ -62,14 +60,14 @@ pub fn statements() -> [&'static Statement; 2] {
 /// The driver's own, or what the lanes answer.
 pub async fn sweep(state: &NotificationContext) -> Result<u64> {
     let kept_from = state.config.kept_from(state.clock.now());
-    let mut removed = 0;
-    for _ in 0..ROUNDS {
-        if kept_from == 0 || state.polling.draining.is_cancelled() {
-            break;
-        }
+    if kept_from == 0 {
+        return Ok(0);
+    }
+    let (mut removed, mut rounds) = (0, Rounds::new(&state.polling.draining));
+    while rounds.next().await {
         let old: Vec<(i64, i64)> = state.db.fetch(&OLD, &[kept_from, ROUND_NOTIFICATIONS].map(|value| Column::Int(vec![value]))).await?;
         let mut left = old.as_slice();
-        while !left.is_empty() && !state.polling.draining.is_cancelled() {
+        while !left.is_empty() && !rounds.are_over() {
             let (together, rest) = left.split_at(how_many(left));
             removed += remove(state, together, kept_from).await?;
             left = rest;

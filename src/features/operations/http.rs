@@ -18,9 +18,8 @@ use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::db::Db;
 use crate::engine::lanes::Answer;
 use crate::http::answer::no_cache;
-use crate::http::auth::Caller;
 use crate::http::params::{NoParams, Query};
-use crate::http::path::PathParams;
+use crate::http::path::{LivingCaller, PathParams};
 use crate::http::problem::ProblemOut;
 use crate::http::served::Served;
 
@@ -120,7 +119,12 @@ pub(crate) fn located(answer: Answer, id: &OperationId) -> Result<Response> {
     params(("id" = OperationId, Path, description = "The id from the Location of the 202 response")),
     responses(
         (status = 200, body = OperationOut)))]
-async fn get_operation(state: Served<OperationContext>, caller: Caller, path: PathParams, _: Query<NoParams>) -> Result<Response> {
+async fn get_operation(
+    state: Served<OperationContext>,
+    LivingCaller(caller): LivingCaller,
+    path: PathParams,
+    _: Query<NoParams>,
+) -> Result<Response> {
     let id: OperationId = path.get("id")?;
     // Of somebody else's it is not told whether it is there.
     let Some(kept) = store::read(&state.db, &id).await?.filter(|kept| kept.caller == caller.id()) else {

@@ -11,57 +11,36 @@
 //! nodes. What comes of an operation is written in the transaction of its effect, which takes the
 //! same lock and looks whether it is still pending: so it is done once, however many nodes try, and
 //! after a crash anyone who looks next goes on. A write that is not asynchronous finds pending ones
-//! of its pair under that lock, has them done, and tries again: so it comes after them.
+//! of its pair under that lock, has them done, and tries again: so it comes after them, and before
+//! those that are accepted while it tries.
 //!
 //! What is accepted is a text here. The feature whose writes they are does them:
 //! `relations/deferred.rs` and `relations/worker.rs`. `store.rs` has the SQL, `http.rs` the route
 //! and the preference.
 
+mod config;
 pub mod exported;
 pub mod http;
 mod id;
+mod pending;
 pub mod store;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::collections::HashMap;
 
 use axum::http::StatusCode;
-use clap::Args;
 use rand::RngExt as _;
 use serde::Serialize;
 use tokio::sync::Notify;
 use utoipa::ToSchema;
 
+pub use self::config::OperationConfig;
 pub use self::id::OperationId;
+use self::pending::Pending;
 pub use self::store::sweep;
 use crate::base::clock::UnixMs;
-use crate::base::error::{Code, Problem};
+use crate::base::error::Problem;
 use crate::engine::pairs::Pair;
-
-/// How operations are kept and bounded.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Operations")]
-pub struct OperationConfig {
-    /// The retention period of the results of asynchronous writes, in hours. After that they get
-    /// 410.
-    #[arg(long, env = "HEADMARK_OPERATION_TTL_HOURS", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8760))]
-    pub operation_ttl_hours: u32,
-
-    /// The maximum number of pending asynchronous writes. Further ones get 503 immediately.
-    #[arg(long, env = "HEADMARK_MAX_PENDING_OPERATIONS", default_value_t = 100_000, value_parser = clap::value_parser!(i64).range(1..=10_000_000))]
-    pub max_pending_operations: i64,
-}
-
-impl OperationConfig {
-    /// What was done before this time is kept no longer.
-    #[must_use]
-    pub fn kept_since(&self, now: UnixMs) -> UnixMs {
-        UnixMs(now.0 - self.ttl_ms())
-    }
-
-    fn ttl_ms(&self) -> i64 {
-        i64::from(self.operation_ttl_hours) * 3_600_000
-    }
-}
+use crate::http::caller::Caller;
 
 /// The status of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -87,6 +66,15 @@ pub struct Operation {
     pub command: String,
     /// Which node accepted it.
     pub node: i64,
+}
+
+/// Which operations of its pair a write comes after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Preceding {
+    /// All that are pending.
+    All,
+    /// Those with numbers up to this one: all others were accepted while the write was under way.
+    UpTo(i64),
 }
 
 /// What came of an operation.
@@ -124,28 +112,27 @@ pub struct Operations {
     pub config: OperationConfig,
     /// Which node this is.
     node: i64,
-    /// About how many are pending.
-    pending: AtomicI64,
+    /// How many are pending.
+    pending: Pending,
     /// Rung for the worker.
     bell: Notify,
 }
 
 impl Operations {
-    /// Of a new node.
+    /// Of a new node; an `open` server has one caller.
     #[must_use]
-    pub fn new(config: OperationConfig) -> Self {
-        Self { config, node: rand::rng().random_range(1..i64::MAX), pending: AtomicI64::new(0), bell: Notify::new() }
+    pub fn new(config: OperationConfig, open: bool) -> Self {
+        let pending = Pending::new(&config, open);
+        Self { config, node: rand::rng().random_range(1..i64::MAX), pending, bell: Notify::new() }
     }
 
     /// An operation of this node's, if there is room for one more.
     ///
     /// # Errors
-    /// 503 where there is none.
-    pub fn begin(&self, caller: String, pair: Pair, command: String, now: UnixMs) -> Result<Operation, Problem> {
-        if self.pending.load(Ordering::Relaxed) >= self.config.max_pending_operations {
-            return Err(Problem::new(Code::Overloaded, "Too many asynchronous writes are pending. Try again shortly."));
-        }
-        Ok(Operation { id: OperationId::new(now), caller, pair, command, node: self.node })
+    /// 503 if there is no room at all, 429 if this caller has none left.
+    pub fn begin(&self, caller: &Caller, pair: Pair, command: String, now: UnixMs) -> Result<Operation, Problem> {
+        self.pending.take(caller)?;
+        Ok(Operation { id: OperationId::new(now), caller: caller.id(), pair, command, node: self.node })
     }
 
     /// Which node this is.
@@ -154,9 +141,14 @@ impl Operations {
         self.node
     }
 
-    /// About so many are pending.
-    pub fn set_pending(&self, pending: i64) {
-        self.pending.store(pending, Ordering::Relaxed);
+    /// These callers, each as its text, have one less pending: it is done, or was not accepted.
+    pub fn give_back<'a>(&self, callers: impl IntoIterator<Item = &'a str>) {
+        self.pending.give_back(callers);
+    }
+
+    /// So many each caller has pending, on all nodes; returns how many that are.
+    pub fn set_pending(&self, of_callers: HashMap<String, usize>) -> usize {
+        self.pending.set(of_callers)
     }
 
     /// One was accepted since the last time.
@@ -166,7 +158,6 @@ impl Operations {
 
     /// One is durable: the worker is told.
     pub fn accepted(&self) {
-        self.pending.fetch_add(1, Ordering::Relaxed);
         self.bell.notify_one();
     }
 }

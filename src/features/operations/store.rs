@@ -1,8 +1,11 @@
 //! The rows of `operations`, and what a batch holds of them.
 
+use std::collections::HashMap;
+
 use axum::http::StatusCode;
 
-use super::{Operation, OperationConfig, OperationId, Outcome};
+use super::{Operation, OperationConfig, OperationId, Outcome, Preceding};
+use crate::base::abandoned::AHEAD_MS;
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
@@ -19,6 +22,9 @@ const NOT_NUMBERED: i64 = i64::MAX;
 
 /// How many pairs the worker takes at once.
 const PAIRS_AT_ONCE: i64 = 2000;
+
+/// How many are in sight at once, as the statement has it.
+const IN_SIGHT: usize = 10_000;
 
 /// How many rows one round of the sweep removes.
 const SWEEP_ROWS: i64 = 1000;
@@ -63,29 +69,29 @@ static READ: Statement = Statement::one(
 );
 
 /// The pairs of what this node has accepted, and of what others have left for long, the oldest
-/// first.
+/// first. A time far ahead is of a node with a fast clock, and says nothing about how long it was left.
 static PENDING_PAIRS: Statement = Statement::one(
     "select o.low_id, o.high_id
     from operations o
-    where o.status = 0 and (o.node_id = $1 or o.created_at < $2)
+    where o.status = 0 and (o.node_id = $1 or o.created_at < $2 or o.created_at > $3)
     order by o.seq
-    limit $3",
-    &[("node_id", Type::Int), ("created_before", Type::Int), ("max_rows", Type::Int)],
+    limit $4",
+    &[("node_id", Type::Int), ("created_before", Type::Int), ("created_after", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Pair by pair: either dialect is kept from going through all that is pending and comparing it
 /// with all pairs.
 static PENDING_OF_PAIRS: Statement = Statement::each(
-    "select o.seq, o.low_id, o.high_id, o.command
+    "select o.seq, o.low_id, o.high_id, o.caller, o.command
     from {rows} r
     cross join operations o
     where o.low_id = r.low_id and o.high_id = r.high_id and o.status = 0
     order by o.seq
     limit 10000",
-    "select p.seq, p.low_id, p.high_id, p.command
+    "select p.seq, p.low_id, p.high_id, p.caller, p.command
     from {rows} r
     cross join lateral (
-        select o.seq, o.low_id, o.high_id, o.command
+        select o.seq, o.low_id, o.high_id, o.caller, o.command
         from operations o
         where o.low_id = r.low_id and o.high_id = r.high_id and o.status = 0
         order by o.low_id, o.high_id, o.seq
@@ -96,8 +102,12 @@ static PENDING_OF_PAIRS: Statement = Statement::each(
     &[("low_id", Type::Int), ("high_id", Type::Int)],
 );
 
-static COUNT: Statement =
-    Statement::one("select count(*) from (select o.seq from operations o where o.status = 0 limit $1) pending", &[("max_rows", Type::Int)]);
+static COUNT: Statement = Statement::one(
+    "select pending.caller, count(*)
+    from (select o.caller from operations o where o.status = 0 limit $1) pending
+    group by pending.caller",
+    &[("max_rows", Type::Int)],
+);
 
 static SWEEP: Statement = Statement::one(
     "delete from operations
@@ -137,8 +147,11 @@ impl Tables {
         self.pending.insert_loaded([(pair, Some((first, last)))]);
     }
 
-    pub(crate) fn has_pending(&self, pair: Pair) -> bool {
-        self.first_pending(pair).is_some()
+    pub(crate) fn has_pending(&self, pair: Pair, preceding: Preceding) -> bool {
+        self.first_pending(pair).is_some_and(|first| match preceding {
+            Preceding::All => true,
+            Preceding::UpTo(last) => first <= last,
+        })
     }
 
     pub(crate) fn first_pending(&self, pair: Pair) -> Option<i64> {
@@ -237,28 +250,49 @@ fn pair((low, high): (i64, i64)) -> Option<Pair> {
     Some(Pair { follower: UserId::try_from(low).ok()?, followee: UserId::try_from(high).ok()? })
 }
 
-/// The pairs of what a node has accepted, and of what was accepted before this time; a pair may be
+/// The pairs of what a node has accepted, and of what was accepted so long before now or far after it; a pair may be
 /// there more than once.
-pub(crate) async fn pending_pairs(db: &Db, node: i64, before: UnixMs) -> DbResult<Vec<Pair>> {
-    let rows = db.fetch(&PENDING_PAIRS, &[node, before.0, PAIRS_AT_ONCE].map(|value| Column::Int(vec![value]))).await?;
+pub(crate) async fn pending_pairs(db: &Db, node: i64, now: UnixMs, left_ms: i64) -> DbResult<Vec<Pair>> {
+    let columns = [node, now.0 - left_ms, now.0 + AHEAD_MS, PAIRS_AT_ONCE].map(|value| Column::Int(vec![value]));
+    let rows = db.fetch(&PENDING_PAIRS, &columns).await?;
     Ok(rows.into_iter().filter_map(pair).collect())
 }
 
+/// One that is pending.
+#[derive(Debug)]
+pub(crate) struct PendingOperation {
+    pub pair: Pair,
+    pub seq: i64,
+    /// Who had it accepted.
+    pub caller: String,
+    /// JSON: what is to be done.
+    pub command: String,
+}
+
 /// What is pending of these pairs, in order.
-pub(crate) async fn pending_of(db: &Db, pairs: &[Pair]) -> DbResult<Vec<(Pair, i64, String)>> {
+pub(crate) async fn pending_of(db: &Db, pairs: &[Pair]) -> DbResult<Vec<PendingOperation>> {
     let columns = [
         Column::Int(pairs.iter().map(|pair| pair.follower.get()).collect()),
         Column::Int(pairs.iter().map(|pair| pair.followee.get()).collect()),
     ];
-    let rows: Vec<(i64, i64, i64, String)> = db.fetch(&PENDING_OF_PAIRS, &columns).await?;
-    let found = |(seq, low, high, command): (i64, i64, i64, String)| Some((pair((low, high))?, seq, command));
+    let rows: Vec<(i64, i64, i64, String, String)> = db.fetch(&PENDING_OF_PAIRS, &columns).await?;
+    let found = |(seq, low, high, caller, command)| Some(PendingOperation { pair: pair((low, high))?, seq, caller, command });
     Ok(rows.into_iter().filter_map(found).collect())
 }
 
-/// How many are pending, counted up to so many.
-pub(crate) async fn count(db: &Db, most: i64) -> DbResult<i64> {
-    let rows: Vec<(i64,)> = db.fetch(&COUNT, &[Column::Int(vec![most])]).await?;
-    Ok(rows.first().map_or(0, |(count,)| *count))
+/// After which of these, all that were in sight, a write comes that was there before the look.
+pub(crate) fn preceding(in_sight: &[PendingOperation]) -> Preceding {
+    // There may be more.
+    if in_sight.len() >= IN_SIGHT {
+        return Preceding::All;
+    }
+    Preceding::UpTo(in_sight.iter().map(|operation| operation.seq).max().unwrap_or_default())
+}
+
+/// How many each caller has pending; in all they are counted up to so many.
+pub(crate) async fn count(db: &Db, most: u32) -> DbResult<HashMap<String, usize>> {
+    let rows: Vec<(String, i64)> = db.fetch(&COUNT, &[Column::Int(vec![i64::from(most)])]).await?;
+    Ok(rows.into_iter().map(|(caller, count)| (caller, usize::try_from(count).unwrap_or_default())).collect())
 }
 
 /// Removes some operations of which it is no longer kept what came of them; returns how many. Call

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::due::{Change, Due};
 use super::job::{Job, Scope};
+use crate::base::abandoned::AHEAD_MS;
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
@@ -92,13 +93,26 @@ static ADD_JOBS: Statement = Statement::new(
     &[("scope_id", Type::Int), ("due_at", Type::Int)],
 );
 
+/// Those that are due, and those that are so far ahead that a clock was fast.
 static DUE_JOBS: Statement = Statement::one(
-    "select j.scope_id, j.due_at, j.next_at, j.after_id
-    from unread_jobs j
-    where j.due_at <= $1
-    order by j.due_at, j.scope_id
-    limit $2",
-    &[("now", Type::Int), ("max_rows", Type::Int)],
+    "select d.scope_id, d.due_at, d.next_at, d.after_id
+    from (
+        select j.scope_id, j.due_at, j.next_at, j.after_id
+        from unread_jobs j
+        where j.due_at <= $1
+        order by j.due_at, j.scope_id
+        limit $3
+    ) d
+    union all
+    select a.scope_id, a.due_at, a.next_at, a.after_id
+    from (
+        select j.scope_id, j.due_at, j.next_at, j.after_id
+        from unread_jobs j
+        where j.due_at > $2
+        order by j.due_at, j.scope_id
+        limit $3
+    ) a",
+    &[("now", Type::Int), ("ahead", Type::Int), ("max_rows", Type::Int)],
 );
 
 static USERS: Statement = Statement::one(
@@ -234,9 +248,9 @@ pub async fn add_jobs(conn: &mut Conn, causes: &[(Scope, UnixMs)]) -> DbResult<(
     conn.later(&ADD_JOBS, &pairs(&rows)).await
 }
 
-/// The jobs that may go on now, those that are due longest first.
+/// The jobs that may go on now, and those that a node may have left: so many of both at most.
 pub async fn due_jobs(db: &Db, now: UnixMs, max_rows: i64) -> DbResult<Vec<(Scope, Job)>> {
-    Ok(jobs(db.fetch(&DUE_JOBS, &[now.0, max_rows].map(|value| Column::Int(vec![value]))).await?))
+    Ok(jobs(db.fetch(&DUE_JOBS, &[now.0, now.0 + AHEAD_MS, max_rows].map(|value| Column::Int(vec![value]))).await?))
 }
 
 fn users(rows: Vec<(i64,)>) -> Vec<UserId> {

@@ -9,9 +9,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::Receipts;
 use super::access::{sender_of, senders_of};
 use super::answers::{Members, ReceiptsAnswer, ScreenfulOut, Shown, answer, screenful, version, version_of};
-use super::{AtLeast, Receipts};
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Seq};
 use crate::engine::entries::Entries;
@@ -130,8 +130,7 @@ async fn get_receipts(
     let read = |seen: Seen| {
         let (state, path) = (state.clone(), &path);
         async move {
-            let least = AtLeast { progress: seen.revision(), seq, at: None };
-            let known = state.receipts.group(path.group, least).await?;
+            let known = state.receipts.group_as_seen(path.group, path.user(), seen.revision(), seq).await?;
             let sender = sender_of(&state.receipts, &known, path, seq).await?;
             let value = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
             must_share(&state.entries, path.user()).await?;
@@ -187,8 +186,7 @@ async fn list_receipts(
     let read = |seen: Seen| {
         let (state, path) = (state.clone(), &path);
         async move {
-            let least = AtLeast { progress: seen.revision(), seq: to, at: None };
-            let known = state.receipts.group(path.group, least).await?;
+            let known = state.receipts.group_as_seen(path.group, path.user(), seen.revision(), to).await?;
             let senders = senders_of(&state.receipts, &known, path, from, to).await?;
             let value = screenful(&known.spans, from, to, &senders, path.user());
             must_share(&state.entries, path.user()).await?;

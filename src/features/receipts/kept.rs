@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::store::{self, Sent, Terms};
 use super::{ReceiptConfig, Spans, watch};
 use crate::base::error::Result;
-use crate::base::ids::GroupId;
+use crate::base::ids::{GroupId, UserId};
+use crate::base::lately::Lately;
 use crate::db::{Db, in_time};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::turns::Turns;
@@ -75,6 +76,8 @@ pub struct Receipts {
     senders: Cache<(GroupId, i64), Read<Vec<Sent>>>,
     /// The changes that this node made.
     pub(super) changes: Arc<GroupChanges>,
+    /// Users who claimed to have seen what is not there yet.
+    doubted: Lately<UserId>,
     /// The groups of which polls wait for receipts.
     pub(super) watched: watch::Watched,
     /// How many ordinals a bitmap may have.
@@ -94,6 +97,7 @@ impl Receipts {
             groups: Cache::builder().weigher(weigh_group).max_capacity(MAX_KEPT_SPANS).time_to_live(KEPT).build(),
             senders: Cache::builder().weigher(weigh_senders).max_capacity(MAX_KEPT_MESSAGES).time_to_live(KEPT).build(),
             changes,
+            doubted: Lately::default(),
             watched: watch::Watched::default(),
             max_members: config.max_receipt_members,
         })
@@ -120,6 +124,22 @@ impl Receipts {
         };
         let is_good = |read: &Read<Known>| read.is_good(change, least) && read.what.spans.progress() >= least.progress;
         Ok(get_or_read(&self.groups, group, is_good, read).await?.what)
+    }
+
+    /// The same for a user, or a service, that asks about a message and has seen this progress. Who has
+    /// claimed what is not so is not believed for some seconds: each such claim costs a read of all
+    /// memberships.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn group_as_seen(&self, group: GroupId, by: Option<UserId>, seen: i64, seq: i64) -> Result<Arc<Known>> {
+        let doubted = by.is_some_and(|user| self.doubted.has(&user));
+        let progress = if doubted { 0 } else { seen };
+        let known = self.group(group, AtLeast { progress, seq, at: None }).await?;
+        if let Some(user) = by.filter(|_| known.spans.progress() < progress) {
+            self.doubted.changed(user);
+        }
+        Ok(known)
     }
 
     async fn terms(&self, group: GroupId) -> Result<Terms> {

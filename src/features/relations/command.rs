@@ -16,6 +16,7 @@ use crate::engine::pairs::need_named;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::inbox::set_direct_silence;
 use crate::features::notifications::rows::NotificationRows;
+use crate::features::operations::Preceding;
 use crate::features::push;
 use crate::features::relations::rows::RelationRows;
 use crate::features::relations::rows::need_approval;
@@ -50,6 +51,8 @@ pub enum RelationCommand {
     /// One user does something about another.
     Do {
         action: PairAction,
+        /// Which operations it comes after.
+        preceding: Preceding,
         /// To what it is held.
         terms: Terms,
     },
@@ -87,6 +90,10 @@ impl PairAction {
                 badge::need(needs, there, &terms.badges);
             }
             Act::RemoveFollower | Act::AcceptRequest | Act::RefuseRequest => {
+                if self.act == Act::AcceptRequest {
+                    // The answer has the revision of the user who accepts.
+                    needs.user(there.follower);
+                }
                 need_follow(needs, back);
                 badge::need(needs, back, &terms.badges);
             }
@@ -115,7 +122,7 @@ impl PairAction {
 impl lanes::Command for RelationCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::Do { action, terms } => action.needs(terms, needs),
+            Self::Do { action, terms, .. } => action.needs(terms, needs),
             Self::Import { steps, badges, .. } => {
                 for step in steps {
                     need_follow(needs, step.pair);
@@ -153,8 +160,8 @@ impl lanes::Command for RelationCommand {
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
-            Self::Do { action, .. } if rows.get::<RelationRows>().has_pending(action.pair) => Err(pending()),
-            Self::Do { action, terms } => apply_action(rows, action, terms, now),
+            Self::Do { action, preceding, .. } if rows.get::<RelationRows>().has_pending(action.pair, *preceding) => Err(pending()),
+            Self::Do { action, terms, .. } => apply_action(rows, action, terms, now),
             Self::Import { steps, limit, badges, events, .. } => {
                 let bounds = Bounds { limit: *limit, badges };
                 Ok(Answer::ok(import(rows, steps, bounds, *events, now)))
@@ -185,10 +192,6 @@ pub fn apply_action(rows: &mut Rows, action: &PairAction, terms: &Terms, now: Un
         Act::Follow { .. } | Act::AcceptRequest | Act::Block => {
             let muting = rows.get::<RelationRows>().mutes(pair, now);
             let relation = RelationOut::new(pair.followee, after, muting);
-            // The row of the user who accepts is not needed, so there is no revision of it.
-            if act == Act::AcceptRequest {
-                return Ok(Answer::ok(relation));
-            }
             Ok(Answer::ok(ChangedRelationOut { relation, revision: rows.revision(pair.follower) }))
         }
         Act::Unfollow | Act::RemoveFollower | Act::RefuseRequest | Act::Unblock => Ok(Answer::no_content()),
@@ -305,7 +308,7 @@ pub(super) struct Bounds<'a> {
 pub(super) fn import(rows: &mut Rows, steps: &[FollowStep], bounds: Bounds<'_>, events: bool, now: UnixMs) -> ImportedFollows {
     let mut done = ImportedFollows::default();
     for (at, step) in steps.iter().enumerate() {
-        if rows.get::<RelationRows>().has_pending(step.pair) {
+        if rows.get::<RelationRows>().has_pending(step.pair, Preceding::All) {
             done.waiting.push(at);
             continue;
         }

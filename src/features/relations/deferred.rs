@@ -19,7 +19,7 @@ use crate::features::operations::{AcceptedOut, Operation, Outcome};
 pub(super) enum DeferredCommand {
     /// One is accepted.
     Accept(Operation),
-    /// Those of a pair are done, in order.
+    /// Those of a pair are done, in order. The answer is how many.
     Drain {
         /// The pair, the lower id first.
         pair: Pair,
@@ -77,16 +77,18 @@ impl lanes::Command for DeferredCommand {
             Self::Drain { pair, queue, terms } => {
                 // What has a lower number is done; what has a higher one than all of these came
                 // after them, and is seen with the next look.
-                let Some(first) = rows.get::<RelationRows>().operations.first_pending(*pair) else { return Ok(Answer::no_content()) };
+                let Some(first) = rows.get::<RelationRows>().operations.first_pending(*pair) else { return Ok(Answer::ok(0)) };
+                let mut done = 0;
                 let mut left = queue.iter().filter(|(seq, _)| *seq >= first).peekable();
                 // One may stand before them that was not in sight.
                 if left.peek().is_some_and(|(seq, _)| *seq == first) {
                     while let Some((seq, action)) = left.next() {
                         let next = left.peek().map(|(seq, _)| *seq);
                         finish(rows, *pair, (*seq, next), action, terms, now);
+                        done += 1;
                     }
                 }
-                Ok(Answer::no_content())
+                Ok(Answer::ok(done))
             }
         }
     }
@@ -118,7 +120,7 @@ fn finish(rows: &mut Rows, pair: Pair, (seq, next): (i64, Option<i64>), action: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::operations::OperationId;
+    use crate::features::operations::{OperationId, Preceding};
     use crate::features::relations::Badges;
     use crate::features::relations::state::Act;
 
@@ -126,12 +128,14 @@ mod tests {
         PairAction { pair: Pair { follower: 1.try_into().unwrap(), followee: 2.try_into().unwrap() }, act }
     }
 
-    fn drain(rows: &mut Rows, queue: &[(i64, Act)]) {
+    /// How many were done.
+    fn drain(rows: &mut Rows, queue: &[(i64, Act)]) -> usize {
         use crate::engine::lanes::Command as _;
         let terms = Terms { max_following: 10, max_blocks: 10, badges: Badges::default() };
         let queue = queue.iter().map(|(seq, act)| (*seq, action(*act))).collect();
-        DeferredCommand::Drain { pair: action(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
+        let answer = DeferredCommand::Drain { pair: action(Act::Block).pair, queue, terms }.apply(rows, UnixMs(1)).unwrap();
         rows.settle();
+        answer.json().unwrap().parse().unwrap()
     }
 
     const FOLLOW: Act = Act::Follow { secret: None, special: None };
@@ -141,15 +145,15 @@ mod tests {
         let pair = action(Act::Block).pair;
         let mut rows = Rows::new(crate::app::ROW_SETS);
         rows.get_mut::<RelationRows>().operations.insert_pending(pair, 3, 7);
-        drain(&mut rows, &[(5, Act::Block), (7, Act::Unblock)]);
+        assert_eq!(drain(&mut rows, &[(5, Act::Block), (7, Act::Unblock)]), 0);
         assert!(
             rows.get::<RelationRows>().follow(pair).is_none() && !rows.get::<RelationRows>().blocks(pair),
             "3 was not in sight and comes first"
         );
-        drain(&mut rows, &[(1, Act::Block), (3, FOLLOW)]);
+        assert_eq!(drain(&mut rows, &[(1, Act::Block), (3, FOLLOW)]), 1);
         assert!(rows.get::<RelationRows>().follow(pair).is_some() && !rows.get::<RelationRows>().blocks(pair), "1 was done before");
-        assert!(rows.get::<RelationRows>().has_pending(pair.reversed()), "up to 7");
-        drain(&mut rows, &[(3, Act::Unfollow)]);
+        assert!(rows.get::<RelationRows>().has_pending(pair.reversed(), Preceding::All), "up to 7");
+        assert_eq!(drain(&mut rows, &[(3, Act::Unfollow)]), 0);
         assert!(rows.get::<RelationRows>().follow(pair).is_some(), "done already");
     }
 
@@ -158,21 +162,21 @@ mod tests {
         let pair = action(Act::Block).pair;
         let operation = Operation { id: OperationId::new(UnixMs(1)), caller: String::new(), pair, command: String::new(), node: 1 };
         let mut rows = Rows::new(crate::app::ROW_SETS);
-        assert!(!rows.get::<RelationRows>().has_pending(pair));
+        assert!(!rows.get::<RelationRows>().has_pending(pair, Preceding::All));
         rows.get_mut::<RelationRows>().operations.insert_pending(pair, 3, 3);
         rows.get_mut::<RelationRows>().operations.accept(&operation, UnixMs(1));
         rows.settle();
         drain(&mut rows, &[(3, FOLLOW)]);
         assert!(
-            rows.get::<RelationRows>().follow(pair).is_some() && rows.get::<RelationRows>().has_pending(pair),
+            rows.get::<RelationRows>().follow(pair).is_some() && rows.get::<RelationRows>().has_pending(pair, Preceding::All),
             "the one of this batch has no number yet"
         );
         let mut rows = Rows::new(crate::app::ROW_SETS);
         rows.get_mut::<RelationRows>().operations.insert_pending(pair, 3, 3);
         drain(&mut rows, &[(3, FOLLOW)]);
-        assert!(!rows.get::<RelationRows>().has_pending(pair));
+        assert!(!rows.get::<RelationRows>().has_pending(pair, Preceding::All));
         rows.get_mut::<RelationRows>().operations.accept(&operation, UnixMs(1));
         rows.undo();
-        assert!(!rows.get::<RelationRows>().has_pending(pair));
+        assert!(!rows.get::<RelationRows>().has_pending(pair, Preceding::All));
     }
 }

@@ -18,16 +18,16 @@ use crate::base::ids::UserId;
 use crate::db::{Db, PageReads};
 use crate::engine::entries::Entries;
 use crate::engine::lanes::{Answer, Command, Job, Lanes};
-use crate::features::operations;
 use crate::features::operations::http::Prefer;
+use crate::features::operations::{self, Preceding};
 use crate::http::body::{Body, NoFields, present};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
 use crate::http::polling::Polling;
 use crate::http::served::Served;
 
-/// How often a write has pending ones of its pair done before it gives up: others may go on
-/// accepting more.
+/// How often a write has pending ones of its pair done before it gives up: of very many it sees only
+/// some at a time.
 const MAX_TURNS: u32 = 50;
 
 /// What the handlers of relations work with.
@@ -114,18 +114,24 @@ pub(super) async fn write(state: &RelationContext, path: &UserPath, prefer: Pref
     if prefer.respond_async {
         return worker::accept(&state.worker, &path.caller, action).await;
     }
-    let command = Arc::new(RelationCommand::Do { action, terms: state.config.terms() });
-    submit(state, pair, command).await.map(IntoResponse::into_response)
+    let terms = state.config.terms();
+    submit(state, pair, |preceding| RelationCommand::Do { action, preceding, terms: terms.clone() }).await.map(IntoResponse::into_response)
 }
 
 /// Does it, after what was accepted of the same pair before.
-pub(super) async fn submit(state: &RelationContext, pair: Pair, command: Arc<dyn Command>) -> Result<Answer> {
-    let mut turns = 0;
+///
+/// What is accepted once this waits may come after it, as both are under way then. So nobody can
+/// keep it waiting by having more accepted.
+pub(super) async fn submit<C: Command + 'static>(state: &RelationContext, pair: Pair, command: impl Fn(Preceding) -> C) -> Result<Answer> {
+    let (mut turns, mut preceding) = (0, Preceding::All);
     loop {
         turns += 1;
-        match state.lanes.submit(Job { command: Arc::clone(&command), key: None }).await {
+        match state.lanes.submit(Job { command: Arc::new(command(preceding)), key: None }).await {
             Err(Error::Problem(problem)) if problem.code == Code::OperationsPending && turns < MAX_TURNS => {
-                worker::drain(&state.worker, &[pair.unordered()]).await?;
+                let seen = worker::drain(&state.worker, &[pair.unordered()]).await?;
+                if preceding == Preceding::All {
+                    preceding = seen;
+                }
             }
             outcome => return outcome,
         }
@@ -186,8 +192,8 @@ async fn remove_follower(state: Served<RelationContext>, path: UserPath, prefer:
 
 /// Block a user
 ///
-/// Removes the follows and requests in both directions, and forbids new follows and direct messages between the
-/// two users. Returns the relation. A repeat changes nothing.
+/// Removes the follows and requests in both directions, and forbids new ones. The blocked user can send
+/// the user no direct messages. Returns the relation. A repeat changes nothing.
 #[utoipa::path(put, path = "/v1/users/{user}/blocks/{target}", tag = "relations",
     extensions(("x-problems" = json!(["self_relation", "too_many"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to block", example = "7"),

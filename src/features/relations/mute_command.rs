@@ -12,6 +12,7 @@ use crate::base::error::{Code, Problem};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::pairs::need_named;
 use crate::features::inbox::rows::InboxRows;
+use crate::features::operations::Preceding;
 use crate::features::push;
 use crate::features::silence::Mute;
 
@@ -25,11 +26,13 @@ pub(super) enum MuteCommand {
     Mute {
         pair: Pair,
         mute: Mute,
+        /// Which operations it comes after.
+        preceding: Preceding,
         /// How many one may mute.
         max_mutes: i64,
     },
     /// No longer.
-    Unmute { pair: Pair },
+    Unmute { pair: Pair, preceding: Preceding },
     /// A mute that has ended goes.
     Sweep { pair: Pair },
 }
@@ -37,7 +40,7 @@ pub(super) enum MuteCommand {
 impl MuteCommand {
     fn pair(self) -> Pair {
         match self {
-            Self::Mute { pair, .. } | Self::Unmute { pair } | Self::Sweep { pair } => pair,
+            Self::Mute { pair, .. } | Self::Unmute { pair, .. } | Self::Sweep { pair } => pair,
         }
     }
 }
@@ -84,13 +87,17 @@ impl lanes::Command for MuteCommand {
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match *self {
-            Self::Mute { pair, .. } | Self::Unmute { pair } if rows.get::<RelationRows>().has_pending(pair) => Err(pending()),
+            Self::Mute { pair, preceding, .. } | Self::Unmute { pair, preceding }
+                if rows.get::<RelationRows>().has_pending(pair, preceding) =>
+            {
+                Err(pending())
+            }
             Self::Mute { pair, mute, max_mutes, .. } => {
                 put(rows, pair, mute, max_mutes, now)?;
                 let relation = RelationOut::new(pair.followee, rows.get::<RelationRows>().pair_state(pair), true);
                 Ok(Answer::ok(MutedOut { relation, until: mute.until, revision: rows.revision(pair.follower) }))
             }
-            Self::Unmute { pair } => {
+            Self::Unmute { pair, .. } => {
                 set(rows, pair, None, now);
                 Ok(Answer::no_content())
             }

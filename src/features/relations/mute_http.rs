@@ -71,7 +71,7 @@ pub struct MutedUserOut {
 /// there had been no mute. Notifications with that user as the actor that are sent during the mute
 /// never appear in the user's list. A repeat replaces `until`.
 #[utoipa::path(put, path = "/v1/users/{user}/mutes/{target}", tag = "relations",
-    extensions(("x-problems" = json!(["self_relation", "too_many"]))),
+    extensions(("x-problems" = json!(["self_relation", "too_many", "operations_pending"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to mute", example = "7")),
     request_body(content = MuteUserIn, description = "Optional"),
     responses(
@@ -81,21 +81,21 @@ async fn mute_user(state: Served<RelationContext>, path: UserPath, body: Body<Mu
     if until.is_some_and(|until| until <= at) {
         return Err(Problem::invalid("/until", "must be in the future").into());
     }
-    let command = MuteCommand::Mute { pair, mute: Mute { until }, max_mutes: state.config.max_mutes };
-    submit(&state, pair, Arc::new(command)).await
+    let (mute, max_mutes) = (Mute { until }, state.config.max_mutes);
+    submit(&state, pair, |preceding| MuteCommand::Mute { pair, mute, preceding, max_mutes }).await
 }
 
 /// Unmute a user
 ///
 /// Returns 204 also if there was no mute.
 #[utoipa::path(delete, path = "/v1/users/{user}/mutes/{target}", tag = "relations",
-    extensions(("x-problems" = json!(["self_relation"]))),
+    extensions(("x-problems" = json!(["self_relation", "operations_pending"]))),
     params(("user" = UserOrMe, Path), ("target" = UserId, Path, description = "The user to unmute", example = "7")),
     responses(
         (status = 204, description = "Unmuted")))]
 async fn unmute_user(state: Served<RelationContext>, path: UserPath, _: Query<NoParams>) -> Result<Answer> {
     let pair = pair(&path, "target")?;
-    submit(&state, pair, Arc::new(MuteCommand::Unmute { pair })).await
+    submit(&state, pair, |preceding| MuteCommand::Unmute { pair, preceding }).await
 }
 
 /// List the users that a user mutes

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use super::http::{RelationContext, pair, write};
 use super::lists::{self, List};
 use super::state::Act;
-use super::{Listed, RelationOut};
+use super::{ChangedRelationOut, Listed};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::UserId;
@@ -87,7 +87,7 @@ async fn list(state: &RelationContext, path: &UserPath, list: List, uri: &Uri, p
         ("Prefer" = Option<String>, Header, description = "respond-async: accept the write with 202 and apply it later")),
     request_body(content = NoFields, description = "Optional"),
     responses(
-        (status = 200, body = RelationOut),
+        (status = 200, body = ChangedRelationOut),
         (status = 202, body = operations::AcceptedOut, headers(("Location" = String, description = "The URL of the operation")))))]
 async fn accept_follow_request(state: Served<RelationContext>, path: UserPath, prefer: Prefer, _: Body<NoFields>) -> Result<Response> {
     let pair = pair(&path, "fan")?;

@@ -28,7 +28,7 @@ use crate::engine::heads::Batch;
 use crate::engine::lanes::{Core, Needs, RowSet, Table};
 use crate::engine::marks::StreamKey;
 use crate::engine::pairs::Pair;
-use crate::features::operations;
+use crate::features::operations::{self, Preceding};
 
 /// The rows of relations in a batch.
 #[derive(Debug, Default)]
@@ -141,10 +141,10 @@ impl RelationRows {
         pair_codes::code(self.pair_state(pair)) | pair_codes::mute_code(self.mute(pair).map(|muted| muted.mute))
     }
 
-    /// Whether writes of this pair are accepted that are not done.
+    /// Whether writes of this pair are accepted, and not done, that a write comes after.
     #[must_use]
-    pub fn has_pending(&self, pair: Pair) -> bool {
-        self.operations.has_pending(pair)
+    pub fn has_pending(&self, pair: Pair, preceding: Preceding) -> bool {
+        self.operations.has_pending(pair, preceding)
     }
 
     /// One follow as it is now.

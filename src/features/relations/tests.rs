@@ -14,6 +14,7 @@ use crate::base::error::{Code, Problem};
 use crate::engine::lanes::{Command as _, Rows};
 use crate::engine::marks::{Kind, MAX_RETRACTED_RUNS, Mark};
 use crate::engine::pairs::STRIPES;
+use crate::features::operations::Preceding;
 use crate::features::relations::rows::RelationRows;
 use crate::features::relations::rows::set_block;
 
@@ -79,7 +80,9 @@ fn op() -> impl Strategy<Value = Op> {
 impl Op {
     fn apply(&self, rows: &mut Rows) -> Result<(), Problem> {
         let command = match self {
-            Self::Do(pair, act) => RelationCommand::Do { action: PairAction { pair: *pair, act: *act }, terms: terms() },
+            Self::Do(pair, act) => {
+                RelationCommand::Do { action: PairAction { pair: *pair, act: *act }, preceding: Preceding::All, terms: terms() }
+            }
             Self::Import(steps, limited) => RelationCommand::Import {
                 steps: steps
                     .iter()
@@ -295,7 +298,7 @@ fn a_badge_that_cannot_remember_one_more_gap_keeps_nobody_from_unfollowing() {
     let terms = Terms { max_following: 1, ..terms() };
     let mut act = |follower, act| {
         let action = PairAction { pair: pair(follower, 1), act };
-        RelationCommand::Do { action, terms: terms.clone() }.apply(&mut rows, UnixMs(7)).unwrap();
+        RelationCommand::Do { action, preceding: Preceding::All, terms: terms.clone() }.apply(&mut rows, UnixMs(7)).unwrap();
         rows.settle();
         badge_of(&rows, user(1)).unread()
     };

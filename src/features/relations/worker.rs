@@ -2,29 +2,39 @@
 //! accepted, at once, and after a while what others have left. It also accepts the open requests of
 //! users who approve follows no longer (`approvals.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
 use futures_util::StreamExt as _;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::RelationConfig;
 use super::approvals;
-use super::command::PairAction;
+use super::command::{PairAction, Terms};
 use super::deferred::DeferredCommand;
-use crate::base::clock::UnixMs;
 use crate::base::error::Result;
+use crate::db::in_time;
 use crate::engine::lanes::{Job, Lanes};
 use crate::engine::pairs::Pair;
+use crate::failpoint;
 use crate::features::operations::http::{OperationContext, accepted};
-use crate::features::operations::store;
+use crate::features::operations::store::PendingOperation;
+use crate::features::operations::{Preceding, store};
 use crate::http::auth::Caller;
 use crate::http::served::Served;
 
 /// How often the worker looks by itself.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Counting what is pending takes at most one of so many parts of the time: of many it takes long, and rounds follow each
+/// other soon.
+const COUNTING_PART: u32 = 10;
+
+/// It is counted this often at least: this node knows of what it does itself, and only a count tells it what others do.
+const MAX_COUNTS_APART: Duration = Duration::from_secs(10);
 
 /// After how long an operation is taken up that another node has accepted: that one is slow, or no
 /// longer there.
@@ -53,15 +63,17 @@ pub struct WorkerContext {
 pub(super) async fn accept(state: &WorkerContext, caller: &Caller, action: PairAction) -> Result<Response> {
     let OperationContext { operations, clock, .. } = &*state.accepted;
     let command = serde_json::to_string(&action).unwrap_or_default();
-    let operation = operations.begin(caller.id(), action.pair, command, clock.now())?;
+    let operation = operations.begin(caller, action.pair, command, clock.now())?;
     let id = operation.id.clone();
-    let answer = state.lanes.submit(Job { command: Arc::new(DeferredCommand::Accept(operation)), key: None }).await?;
+    let submitted = state.lanes.submit(Job { command: Arc::new(DeferredCommand::Accept(operation)), key: None }).await;
+    let answer = submitted.inspect_err(|_| operations.give_back([caller.id().as_str()]))?;
     operations.accepted();
     accepted(answer, &id)
 }
 
 /// Does what is pending until told to stop.
 pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
+    let mut counted = None;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -70,7 +82,7 @@ pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
         }
         loop {
             // Neither waits for the other where that cannot go on.
-            let (done, accepted) = (round(&state).await, accept_open(&state).await);
+            let (done, accepted) = (round(&state, &mut counted).await, accept_open(&state).await);
             let pause = match done.and_then(|done| Ok(done + accepted?)) {
                 Ok(0) => break,
                 Ok(_) => ROUNDS_APART,
@@ -88,21 +100,36 @@ pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
     }
 }
 
-/// One look, and all that it found. How many pairs that was.
-async fn round(state: &WorkerContext) -> Result<usize> {
+/// When it was last counted what is pending, and how long that took.
+type Counted = Option<(Instant, Duration)>;
+
+/// One look, and all that it found. How many operations were done.
+async fn round(state: &WorkerContext, counted: &mut Counted) -> Result<usize> {
     let OperationContext { db, operations, clock } = &*state.accepted;
-    let pending = store::count(db, operations.config.max_pending_operations).await?;
-    operations.set_pending(pending);
-    metrics::gauge!("headmark_operations_pending").set(f64::from(u32::try_from(pending).unwrap_or(u32::MAX)));
-    if pending == 0 {
+    let is_counted_of_late = |(at, took): (Instant, Duration)| at.elapsed() < (took * COUNTING_PART).min(MAX_COUNTS_APART);
+    if !counted.is_some_and(is_counted_of_late) && count(&state.accepted, counted).await == Some(0) {
         return Ok(0);
     }
-    let abandoned = UnixMs(clock.now().0 - ABANDONED_MS);
-    let mut pairs = store::pending_pairs(db, operations.node(), abandoned).await?;
+    let mut pairs = store::pending_pairs(db, operations.node(), clock.now(), ABANDONED_MS).await?;
     pairs.sort_unstable();
     pairs.dedup();
-    drain(state, &pairs).await?;
-    Ok(pairs.len())
+    if pairs.is_empty() {
+        return Ok(0);
+    }
+    let in_sight = store::pending_of(db, &pairs).await?;
+    do_all(state, in_sight).await
+}
+
+/// How many are pending; None where that cannot be told in time, which does not keep them from being done.
+async fn count(accepted: &OperationContext, counted: &mut Counted) -> Option<usize> {
+    let OperationContext { db, operations, .. } = accepted;
+    let begun = Instant::now();
+    failpoint("operations::counting");
+    let found = in_time(store::count(db, operations.config.max_pending_operations)).await;
+    *counted = Some((Instant::now(), begun.elapsed()));
+    let pending = operations.set_pending(found.inspect_err(|error| tracing::debug!(?error, "cannot count what is pending")).ok()?);
+    metrics::gauge!("headmark_operations_pending").set(f64::from(u32::try_from(pending).unwrap_or(u32::MAX)));
+    Some(pending)
 }
 
 async fn accept_open(state: &WorkerContext) -> Result<usize> {
@@ -110,19 +137,46 @@ async fn accept_open(state: &WorkerContext) -> Result<usize> {
 }
 
 /// Does what is pending of these pairs (each with the lower id first), as far as it can be seen
-/// now.
+/// now. Returns after which a write comes that was there before this look.
 ///
 /// # Errors
 /// What the lanes answer, where a store is away or they are full; what was not done stays pending.
-pub async fn drain(state: &WorkerContext, pairs: &[Pair]) -> Result<()> {
-    if pairs.is_empty() {
-        return Ok(());
-    }
-    let mut queues: BTreeMap<Pair, Vec<(i64, PairAction)>> = BTreeMap::new();
-    let mut unreadable = std::collections::BTreeSet::new();
-    for (pair, seq, command) in store::pending_of(&state.accepted.db, pairs).await? {
+pub(super) async fn drain(state: &WorkerContext, pairs: &[Pair]) -> Result<Preceding> {
+    let in_sight = store::pending_of(&state.accepted.db, pairs).await?;
+    let preceding = store::preceding(&in_sight);
+    do_all(state, in_sight).await?;
+    Ok(preceding)
+}
+
+/// What is to be done of one pair.
+#[derive(Default)]
+struct Queue {
+    acts: Vec<(i64, PairAction)>,
+    /// Who had each accepted.
+    callers: Vec<String>,
+}
+
+/// Does these of one pair, but for those that others do or have done meanwhile, which are the first of them. Returns who
+/// had accepted what it did.
+async fn do_pair(lanes: Lanes, terms: Terms, pair: Pair, queue: Queue) -> Result<Vec<String>> {
+    let Queue { acts, mut callers } = queue;
+    let command = Arc::new(DeferredCommand::Drain { pair, queue: acts, terms });
+    let done: usize = lanes.submit(Job { command, key: None }).await?.json()?.parse().unwrap_or_default();
+    Ok(callers.split_off(callers.len().saturating_sub(done)))
+}
+
+/// Does these operations, in the order of their pairs. How many were done: not those that cannot be read, so that a round
+/// which finds no others ends.
+async fn do_all(state: &WorkerContext, in_sight: Vec<PendingOperation>) -> Result<usize> {
+    let mut queues: BTreeMap<Pair, Queue> = BTreeMap::new();
+    let mut unreadable = BTreeSet::new();
+    for PendingOperation { pair, seq, caller, command } in in_sight {
         match serde_json::from_str(&command) {
-            Ok(action) if !unreadable.contains(&pair) => queues.entry(pair).or_default().push((seq, action)),
+            Ok(action) if !unreadable.contains(&pair) => {
+                let queue = queues.entry(pair).or_default();
+                queue.acts.push((seq, action));
+                queue.callers.push(caller);
+            }
             Ok(_) => {}
             // What comes after it in its pair waits with it.
             Err(_) => {
@@ -132,17 +186,18 @@ pub async fn drain(state: &WorkerContext, pairs: &[Pair]) -> Result<()> {
         }
     }
     let terms = state.relations.terms();
-    let submit = |(pair, queue): (Pair, Vec<(i64, PairAction)>)| {
-        let (lanes, terms) = (state.lanes.clone(), terms.clone());
-        async move {
-            let done = queue.len();
-            let command = Arc::new(DeferredCommand::Drain { pair, queue, terms });
-            lanes.submit(Job { command, key: None }).await.map(|_| done)
-        }
-    };
+    let submit = |(pair, queue): (Pair, Queue)| do_pair(state.lanes.clone(), terms.clone(), pair, queue);
     let outcomes: Vec<_> = futures_util::stream::iter(queues.into_iter().map(submit)).buffer_unordered(PAIRS_UNDER_WAY).collect().await;
+    let (mut total, mut failure) = (0, None);
     for outcome in outcomes {
-        metrics::counter!("headmark_operations_total").increment(u64::try_from(outcome?).unwrap_or_default());
+        match outcome {
+            Ok(callers) => {
+                state.accepted.operations.give_back(callers.iter().map(String::as_str));
+                metrics::counter!("headmark_operations_total").increment(u64::try_from(callers.len()).unwrap_or_default());
+                total += callers.len();
+            }
+            Err(error) => failure = Some(error),
+        }
     }
-    Ok(())
+    failure.map_or(Ok(total), Err)
 }

@@ -1,6 +1,7 @@
 //! The statements over `removals` and `erased_users`.
 
 use super::{NewRemoval, Place, Removal, RemovalKind};
+use crate::base::abandoned::AHEAD_MS;
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
@@ -24,14 +25,30 @@ static REMEMBER: Statement = Statement::new(
     &[("id_hash", Type::Text), ("operation_id", Type::Text)],
 );
 
+/// Those that are due, and those that are so far ahead that a clock was fast: neither takes the room of the others.
 static DUE: Statement = Statement::one(
-    "select r.operation_id, r.kind, r.subject_id, r.step, r.after_id, r.after_seq, r.after_name, r.due_at
-    from removals r
-    where r.finished_at = 0 and r.due_at <= $1
-    order by r.due_at
-    limit $2",
-    &[("now", Type::Int), ("max_rows", Type::Int)],
+    "select d.operation_id, d.kind, d.subject_id, d.step, d.after_id, d.after_seq, d.after_name, d.due_at
+    from (
+        select r.operation_id, r.kind, r.subject_id, r.step, r.after_id, r.after_seq, r.after_name, r.due_at
+        from removals r
+        where r.finished_at = 0 and r.due_at <= $1
+        order by r.due_at
+        limit $3
+    ) d
+    union all
+    select a.operation_id, a.kind, a.subject_id, a.step, a.after_id, a.after_seq, a.after_name, a.due_at
+    from (
+        select r.operation_id, r.kind, r.subject_id, r.step, r.after_id, r.after_seq, r.after_name, r.due_at
+        from removals r
+        where r.finished_at = 0 and r.due_at > $2
+        order by r.due_at
+        limit $3
+    ) a",
+    &[("now", Type::Int), ("ahead", Type::Int), ("max_rows", Type::Int)],
 );
+
+/// When the oldest unfinished one began; 0 if there is none.
+static OLDEST: Statement = Statement::one("select coalesce(min(r.created_at), 0) from removals r where r.finished_at = 0", &[]);
 
 /// Where the removal is still as it is known.
 static MOVE: Statement = Statement::new(
@@ -73,8 +90,8 @@ static SWEEP: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 6] {
-    [&BEGIN, &REMEMBER, &DUE, &MOVE, &FINISH, &SWEEP]
+pub(super) fn statements() -> [&'static Statement; 7] {
+    [&BEGIN, &REMEMBER, &DUE, &OLDEST, &MOVE, &FINISH, &SWEEP]
 }
 
 fn int(value: i64) -> Column {
@@ -110,10 +127,10 @@ pub(super) async fn remember(conn: &mut Conn, erased: &[(UserId, &OperationId)])
 /// A row of [`DUE`].
 type DueRow = (String, i64, i64, String, i64, i64, String, i64);
 
-/// Removals that may go on now, those that are due longest first. One of a kind that only a newer
-/// version knows is left to it.
+/// Removals that may go on now, those that are due longest first, and then those that a node may have left. One of a
+/// kind that only a newer version knows is left to it.
 pub async fn due(db: &Db, now: UnixMs, max_rows: i64) -> DbResult<Vec<Removal>> {
-    let rows: Vec<DueRow> = db.fetch(&DUE, &[int(now.0), int(max_rows)]).await?;
+    let rows: Vec<DueRow> = db.fetch(&DUE, &[int(now.0), int(now.0 + AHEAD_MS), int(max_rows)]).await?;
     let removal = |(id, kind, subject, step, after_id, after_seq, after_name, due_at): DueRow| {
         let place = Place { id: after_id, seq: after_seq, name: after_name };
         Some(Removal { id: id.parse().ok()?, kind: RemovalKind::of_row(kind)?, subject, step, place, due_at: UnixMs(due_at) })
@@ -121,10 +138,18 @@ pub async fn due(db: &Db, now: UnixMs, max_rows: i64) -> DbResult<Vec<Removal>> 
     Ok(rows.into_iter().filter_map(removal).collect())
 }
 
+/// When the oldest removal began that is not finished.
+pub async fn oldest(db: &Db) -> DbResult<Option<UnixMs>> {
+    let rows: Vec<(i64,)> = db.fetch(&OLDEST, &[]).await?;
+    Ok(rows.first().map(|(at,)| UnixMs(*at)).filter(|at| at.0 > 0))
+}
+
 /// Moves a removal on, if it is still as it is known. None: another node has it.
 pub async fn move_on(db: &Db, from: &Removal, step: &str, place: Place, due_at: UnixMs) -> DbResult<Option<Removal>> {
-    // A time that was had before would not tell the two apart.
-    let due_at = due_at.max(UnixMs(from.due_at.0 + 1));
+    // A time that was had before would not tell the two apart. Only one that is far ahead goes back: every node would
+    // have to watch it before it takes the removal.
+    let is_ahead = from.due_at.0 > due_at.0 + AHEAD_MS;
+    let due_at = if is_ahead { due_at } else { due_at.max(UnixMs(from.due_at.0 + 1)) };
     let columns = [text(from.id.as_str()), int(from.due_at.0), text(step), int(place.id), int(place.seq), text(&place.name), int(due_at.0)];
     let moved = db.connect().await?.run(&MOVE, &columns).await?;
     Ok((moved > 0).then(|| Removal { step: step.to_owned(), place, due_at, ..from.clone() }))

@@ -33,6 +33,7 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::db::{Column, Db, Statement, Type};
 use crate::engine::lanes::{Job, Lanes};
+use crate::features::rounds::Rounds;
 use crate::http::polling::Polling;
 
 /// Users that are forgotten by one statement's finding.
@@ -51,12 +52,13 @@ pub struct LastSeenConfig {
     pub forget_after_days: i64,
 }
 
-/// Those who are enrolled and were not seen on this day or later, in the order of the index.
+/// Enrolled users who were not seen on this day or later, in the order of the index. Within a day the order is
+/// free: else each round would sort all users of that day.
 static ABSENT: Statement = Statement::one(
     "select user_id
     from users
     where enrolled >= 0 and seen_day < $1
-    order by seen_day, user_id
+    order by seen_day
     limit $2",
     &[("before", Type::Int), ("max_rows", Type::Int)],
 );
@@ -89,8 +91,8 @@ pub struct LastSeenContext {
 pub async fn forget_the_absent(state: &LastSeenContext) -> Result<u32> {
     // Not at midnight, when nodes have many users to note, whom other nodes do not know of.
     let before = UnixMs(state.clock.now().0 - DAY_MS / 2).day() - state.forget_after_days;
-    let mut forgotten = 0_u32;
-    while forgotten < FORGET_MOST && !state.polling.draining.is_cancelled() {
+    let (mut forgotten, mut rounds) = (0_u32, Rounds::small(&state.polling.draining));
+    while forgotten < FORGET_MOST && rounds.next().await {
         let users: Vec<(i64,)> = state.db.fetch(&ABSENT, &[Column::Int(vec![before]), Column::Int(vec![FORGET_AT_ONCE])]).await?;
         let users = users.into_iter().filter_map(|(user,)| UserId::try_from(user).ok()).filter(|user| !state.last_seen.is_waiting(*user));
         let commands = users.map(|user| UserCommand::Forget { user, before });

@@ -11,12 +11,10 @@ use super::distributed;
 use super::http::ViewContext;
 use crate::base::clock::{DAY_MS, UnixMs};
 use crate::db::{Column, Db, DbResult, Statement, Type};
+use crate::features::rounds::Rounds;
 
 /// How many old rows one round of a sweep looks at.
 const ROUND_ROWS: i64 = 1000;
-
-/// How many rounds one sweep has at most.
-const ROUNDS: u32 = 100;
 
 /// With whether it may go: its maker, if one is named, has passed it, or was never there and will
 /// begin after it. Marks never go back, so that stays so.
@@ -66,12 +64,12 @@ impl Default for Walk {
 /// again. Returns how many rows were removed.
 pub async fn sweep(state: &ViewContext, walk: &mut Walk) -> DbResult<u64> {
     let days = i64::from(state.config.view_item_ttl_days);
+    if days == 0 {
+        return Ok(0);
+    }
     let before = UnixMs(state.clock.now().0 - days * DAY_MS);
-    let mut removed = 0;
-    for _ in 0..ROUNDS {
-        if days == 0 || state.polling.draining.is_cancelled() {
-            break;
-        }
+    let (mut removed, mut rounds) = (0, Rounds::new(&state.polling.draining));
+    while rounds.next().await {
         let old = look(&state.db, walk, before).await?;
         removed += remove(&state.db, &old).await?;
         match old.into_iter().next_back() {

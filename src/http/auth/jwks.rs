@@ -1,7 +1,8 @@
 //! The file with a JWK Set, followed as it changes.
 //!
 //! Requests read the keys without a lock; [`KeyFile::follow`] is a task that looks at the file now
-//! and then. A new file that cannot be used leaves the last good keys where they are.
+//! and then. A new file that cannot be used leaves the last good keys where they are; one with an
+//! empty list of keys can.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,8 @@ impl KeyFile {
     /// A sentence for the operator.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let text = read_file(path, MAX_FILE_BYTES).map_err(|error| format!("HEADMARK_JWKS: cannot read {}: {error}", path.display()))?;
-        let keys = keys::from_jwks(&text).map_err(|why| format!("HEADMARK_JWKS: {} cannot be used: {why}", path.display()))?;
+        let keys = keys::from_jwks(&text).and_then(|keys| if keys.keys.is_empty() { Err("it has no keys".to_owned()) } else { Ok(keys) });
+        let keys = keys.map_err(|why| format!("HEADMARK_JWKS: {} cannot be used: {why}", path.display()))?;
         tell_passed_over(&keys);
         Ok(Self { path: path.to_owned(), keys: ArcSwap::from_pointee(keys), seen: Mutex::new(Ok(text)) })
     }
@@ -80,6 +82,10 @@ impl KeyFile {
         }
         let path = self.path.display();
         match now.as_ref().map(|text| keys::from_jwks(text)) {
+            Ok(Ok(keys)) if keys.keys.is_empty() => {
+                tracing::error!(%path, "the JWKS has no keys any more: all tokens are refused");
+                self.keys.store(Arc::new(keys));
+            }
             Ok(Ok(keys)) => {
                 tracing::info!(%path, keys = keys.keys.len(), "the JWKS has changed: its keys are in use");
                 tell_passed_over(&keys);

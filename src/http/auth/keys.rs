@@ -84,9 +84,10 @@ pub(super) fn from_jwks(text: &[u8]) -> Result<KeySet, String> {
             Err(why) => passed_over.push(format!("keys[{at}]: {why}")),
         }
     }
-    if keys.is_empty() {
+    // An empty one says that no key is trusted any more.
+    if keys.is_empty() && !passed_over.is_empty() {
         let reasons = passed_over.iter().take(3).map(String::as_str).collect::<Vec<_>>().join("; ");
-        return Err(format!("no key in it can verify tokens ({})", if reasons.is_empty() { "it is empty" } else { &reasons }));
+        return Err(format!("no key in it can verify tokens ({reasons})"));
     }
     if keys.len() > MAX_KEYS {
         return Err(format!("it has more than {MAX_KEYS} keys"));

@@ -17,34 +17,43 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-/// Reads a list of objects. serde by itself takes an array for an object, whose values would then
-/// be its fields in order: `#[serde(deserialize_with = "objects")]`.
+/// An object. serde by itself takes an array for one, whose values would then be its fields in order.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData)).map(Self)
+    }
+}
+
+/// Reads an optional object that is there, and refuses `null` as [`present`] does, and an array:
+/// `#[serde(default, deserialize_with = "object")]`.
+///
+/// # Errors
+/// The deserializer's own, and one for what is no object.
+pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Object::deserialize(deserializer).map(|object| Some(object.0))
+}
+
+/// Reads a list of objects: `#[serde(deserialize_with = "objects")]`.
 ///
 /// # Errors
 /// The deserializer's own, and one for what is no object.
 pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    struct Object<T>(T);
-
-    impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Fields<T>(PhantomData<T>);
-
-            impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-                type Value = T;
-
-                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.write_str("an object")
-                }
-
-                fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
-                    T::deserialize(MapAccessDeserializer::new(fields))
-                }
-            }
-
-            deserializer.deserialize_map(Fields(PhantomData)).map(Self)
-        }
-    }
-
     Ok(Vec::<Object<T>>::deserialize(deserializer)?.into_iter().map(|object| object.0).collect())
 }
 

@@ -231,7 +231,7 @@ async fn an_answer_keeps_its_place_and_its_callers_share_until_it_is_sent() {
     use crate::http::shares::Bounds;
     let keys = AuthConfig { service_keys: vec!["web:0123456789abcdef".into(), "worker:fedcba9876543210".into()], ..AuthConfig::default() };
     let auth = Arc::new(Auth::new(&keys, crate::base::clock::Clock::System).unwrap());
-    let places = PlacesConfig { total: 4, per_caller: Bounds { service: 2, user: 1 } };
+    let places = PlacesConfig { total: 4, per_caller: Bounds { service: 2, user: 1 }, ..PlacesConfig::default() };
     let app = Router::new()
         .route("/own", get(async |_: Caller| "short"))
         .route("/nothing", get(async |_: Caller| ()))
@@ -283,4 +283,63 @@ async fn a_long_answer_over_http1_keeps_its_place_too() {
     assert_eq!((first.status().as_u16(), ask().await.status().as_u16()), (200, 503), "half of two places is one");
     drop(first);
     assert_eq!(ask().await.status(), 200);
+}
+
+/// A request whose body comes in these pieces, and then no further until it is dropped.
+fn post_in_pieces(pieces: Vec<usize>, ends: bool) -> Request {
+    use futures_util::{StreamExt as _, stream};
+    let pieces = stream::iter(pieces).map(|length| Ok::<_, std::io::Error>(axum::body::Bytes::from(vec![b' '; length])));
+    let body = if ends { Body::from_stream(pieces) } else { Body::from_stream(pieces.chain(stream::pending())) };
+    let request = Request::post("/body").header("host", "localhost").header("content-type", "application/json");
+    request.body(body).unwrap()
+}
+
+#[tokio::test]
+async fn the_bodies_of_all_requests_together_are_bounded_and_give_back() {
+    use crate::http::body::{Body as JsonBody, NoFields};
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let _local = metrics::set_default_local_recorder(&recorder);
+    let config = EdgeConfig {
+        places: PlacesConfig { body_bytes: 10_000, ..PlacesConfig::default() },
+        body_rules: BodyRules { limit_bytes: 8_000, timeout: Duration::from_secs(60) },
+        ..EdgeConfig::default()
+    };
+    let layer = EdgeLayer::new(config);
+    let held = || layer.shared.places.body_bytes_held();
+    let release = Arc::new(tokio::sync::Notify::new());
+    let waiting = Arc::clone(&release);
+    let app = Router::new()
+        .route("/body", post(async |_: JsonBody<NoFields>| ()))
+        .route("/handled", post(async move |_: JsonBody<serde_json::Value>| waiting.notified().await))
+        .layer(layer.clone());
+    let ask = async |request| ask_of(app.clone(), request).await;
+    let start = |request: Request| tokio::spawn(ask_of(app.clone(), request));
+    // Blanks are no JSON, so a body that was read is told so.
+    let whole = || post_in_pieces(vec![1_000, 3_000], true);
+    assert_eq!(code(&ask(whole()).await.2), "malformed_json");
+    assert_eq!(held(), 0, "an answered request holds nothing");
+    let slow = start(post_in_pieces(vec![2_500, 4_500], false));
+    tokio::task::yield_now().await;
+    assert_eq!(held(), 7_000, "what has come of it");
+    let (status, headers, body) = ask(whole()).await;
+    assert_eq!((status.as_u16(), code(&body).as_str(), headers[header::RETRY_AFTER].as_bytes()), (503, "overloaded", b"1".as_slice()));
+    assert_eq!(held(), 7_000, "what was refused holds no part");
+    assert_eq!(code(&ask(post_in_pieces(vec![3_000], true)).await.2), "malformed_json", "the rest of the room");
+    assert_eq!(code(&ask(post_in_pieces(vec![2_000, 7_000], true)).await.2), "body_too_large", "trying again would not help");
+    assert_eq!(held(), 7_000);
+    slow.abort();
+    assert!(slow.await.unwrap_err().is_cancelled());
+    assert_eq!(held(), 0, "a caller who hangs up gives back");
+    assert_eq!(code(&ask(whole()).await.2), "malformed_json");
+    // What the handler made of it is in memory until it answers.
+    let json = Request::post("/handled").header("host", "localhost").header("content-type", "application/json");
+    let handled = start(json.body(Body::from(format!("{{\"a\":[{}1]}}", "0,".repeat(3_000)))).unwrap());
+    tokio::task::yield_now().await;
+    assert!(held() > 6_000);
+    assert_eq!(ask(whole()).await.0, 503);
+    release.notify_one();
+    assert_eq!(handled.await.unwrap().0, 200);
+    assert_eq!(held(), 0);
+    let metrics = recorder.handle().render();
+    assert!(metrics.contains("headmark_http_bodies_refused_total 2") && metrics.contains("headmark_http_overloaded_total 2"), "{metrics}");
 }

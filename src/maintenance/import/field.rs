@@ -3,7 +3,7 @@
 
 use csv::ByteRecord;
 
-use crate::base::clock::UnixMs;
+use crate::base::clock::{Clock, DAY_MS, UnixMs};
 use crate::base::ids::UserId;
 
 /// The last moment that is the year 9999 everywhere on earth, beyond which times cannot be shown.
@@ -106,11 +106,17 @@ pub(crate) fn id(column: &str, text: &str, offset: i64) -> Result<UserId, String
     })
 }
 
-/// Unix seconds, with or without a fraction, or RFC 3339; from 1970 to 9999.
+/// How far ahead of this machine's clock that of another one may have been.
+const AHEAD_MS: i64 = DAY_MS;
+
+/// Unix seconds, with or without a fraction, or RFC 3339; from 1970 to now. What lies in the future would be kept until
+/// then, whatever is set.
 pub(crate) fn time(text: &str) -> Result<UnixMs, String> {
+    let latest = Clock::System.now().0 + AHEAD_MS;
     let at = unix_seconds(text).or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond));
     match at {
-        Some(at) if (0..=MAX_UNIX_MS).contains(&at) => Ok(UnixMs(at)),
+        Some(at) if (0..=latest).contains(&at) => Ok(UnixMs(at)),
+        Some(at) if (0..=MAX_UNIX_MS).contains(&at) => Err(format!("has {} as timestamp, which is in the future", shown(text))),
         Some(at) if (0..=MAX_UNIX_MS).contains(&(at / 1000)) => {
             Err(format!("has {} as timestamp, which is after the year 9999; times are in seconds, not milliseconds", shown(text)))
         }
@@ -141,9 +147,15 @@ mod tests {
             ("1671916715.1239", 1_671_916_715_123),
             ("2022-12-24T21:18:35Z", 1_671_916_715_000),
             ("2022-12-24T22:18:35.250+01:00", 1_671_916_715_250),
-            ("9999-12-30T22:00:00.999Z", MAX_UNIX_MS),
         ] {
             assert_eq!(time(text), Ok(UnixMs(at)), "{text}");
+        }
+        let now = Clock::System.now();
+        assert!(time(&now.to_string()).is_ok());
+        for (text, says) in
+            [("4070908800", "in the future"), ("9999-12-30T22:00:00.999Z", "in the future"), ("1671916715000", "in seconds")]
+        {
+            assert!(time(text).unwrap_err().contains(says), "{text}");
         }
     }
 }

@@ -108,7 +108,9 @@ impl Follower {
         let kept = in_time(events::kept(&state.db)).await?;
         let ended = state.ended_everywhere();
         let expired = last_expired(&state.db, self.seen.map_or(UnixMs(0), |seen| seen.expired_at), ended).await?;
-        if expired.is_none() && self.seen.is_some_and(|seen| seen.event_id >= kept.head) {
+        // A head below it is of another history: a restored database, or a failover that lost events. Then it goes on
+        // from where the tables of that one say.
+        if expired.is_none() && self.seen.is_some_and(|seen| seen.event_id == kept.head) {
             return Ok(false);
         }
         let is_used = !store::users_after(&state.db, 0, 1).await?.is_empty();

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::context::PushContext;
+use crate::base::abandoned::Abandoned;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::db::{DbResult, in_time};
@@ -26,11 +28,13 @@ const MAX_JOBS: usize = 16;
 pub(super) struct Walker {
     jobs: Vec<(Scope, Job)>,
     page_users: i64,
+    /// Jobs that are due in the far future.
+    abandoned: Abandoned<Scope>,
 }
 
 impl Default for Walker {
     fn default() -> Self {
-        Self { jobs: Vec::new(), page_users: PAGE_USERS }
+        Self { jobs: Vec::new(), page_users: PAGE_USERS, abandoned: Abandoned::default() }
     }
 }
 
@@ -44,9 +48,11 @@ impl Walker {
     pub(super) async fn round(&mut self, state: &PushContext, stop: &CancellationToken) -> Result<()> {
         let room = MAX_JOBS.saturating_sub(self.jobs.len());
         if room > 0 {
-            let due = in_time(store::due_jobs(&state.db, state.clock.now(), i64::try_from(room).unwrap_or(i64::MAX))).await?;
+            let now = state.clock.now();
+            let found = in_time(store::due_jobs(&state.db, now, i64::try_from(room).unwrap_or(i64::MAX))).await?;
+            let due = self.abandoned.ended(found, |(scope, job)| (*scope, job.due_at), now, Instant::now());
             let is_new = |scope: Scope| self.jobs.iter().all(|(of, _)| *of != scope);
-            let due: Vec<_> = due.into_iter().filter(|(scope, _)| is_new(*scope)).collect();
+            let due: Vec<_> = due.into_iter().filter(|(scope, _)| is_new(*scope)).take(room).collect();
             self.jobs.extend(due);
         }
         if stop.is_cancelled() {

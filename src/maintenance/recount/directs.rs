@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use super::living::lock_living;
 use super::store::PAGE;
 use super::{Difference, What};
-use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::engine::marks;
 
 /// Chats of these users of which the rows that are kept say something else, or whose mark is beyond
 /// the head, after a place in the order of the key.
@@ -134,9 +133,8 @@ pub(super) async fn sides(conn: &mut Conn, users: &[i64], after: Place) -> DbRes
 /// Compares the chats of these users from a place on again, inside a transaction, under the locks
 /// of the users, and adds what is missing.
 pub(super) async fn repair_sides(conn: &mut Conn, users: &[i64], after: Place) -> DbResult<Vec<Difference>> {
-    let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
-    marks::users::lock_or_make_users(conn, &ids).await?;
-    let (found, _) = sides(conn, users, after).await?;
+    let users = lock_living(conn, users).await?;
+    let (found, _) = sides(conn, &users, after).await?;
     if found.is_empty() {
         return Ok(found);
     }

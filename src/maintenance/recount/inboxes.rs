@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::distributed;
+use super::living::lock_living;
 use super::store::PAGE;
 use super::{Difference, What};
 use crate::base::clock::UnixMs;
-use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::engine::marks;
 
 /// How many users are compared by one statement, which looks at all rows of their inboxes.
 pub(super) const USERS_AT_ONCE: usize = 50;
@@ -137,14 +136,12 @@ pub(super) fn difference(row: &Row) -> Difference {
 
 /// Locks the users, looks again, and appends what is still missing, inside a transaction.
 pub(super) async fn repair(conn: &mut Conn, rows: &[Row], now: UnixMs) -> DbResult<()> {
-    let users: BTreeSet<_> = rows.iter().filter_map(|row| UserId::try_from(row.0).ok()).collect();
-    let users: Vec<_> = users.into_iter().collect();
-    marks::users::lock_or_make_users(conn, &users).await?;
-    let ids: Vec<_> = users.iter().map(|user| user.get()).collect();
+    let users: BTreeSet<_> = rows.iter().map(|row| row.0).collect();
+    let users = lock_living(conn, &users.into_iter().collect::<Vec<_>>()).await?;
     let (found, mut missing): (BTreeSet<Row>, BTreeSet<Row>) = (rows.iter().copied().collect(), BTreeSet::new());
     let mut after = Some(FIRST);
     while let Some(place) = after {
-        let page = lost(conn, &ids, place).await?;
+        let page = lost(conn, &users, place).await?;
         after = next_page(&page);
         missing.extend(page);
     }

@@ -8,9 +8,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::distributed;
+use super::living::lock_living;
 use super::{Difference, What};
 use crate::base::clock::UnixMs;
-use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
 use crate::engine::marks::{self, Kind, Mark, UserMarks};
 use crate::features::feed::Snapshot;
@@ -265,9 +265,8 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
 /// Compares the marks of these users again, inside a transaction, under the locks of their rows,
 /// and lowers those that are beyond a head.
 pub(super) async fn repair(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
-    let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
-    marks::users::lock_or_make_users(conn, &ids).await?;
-    let found = count(conn, users).await?;
+    let users = lock_living(conn, users).await?;
+    let found = count(conn, &users).await?;
     if found.is_empty() {
         return Ok(found);
     }

@@ -21,6 +21,8 @@
 //! With the numbers of a user, its inbox is compared (`inboxes.rs`): a row of a group's message
 //! that is missing is appended, and raises the revision too.
 //!
+//! Users who are erased, or are being erased, are left out (`living.rs`).
+//!
 //! Each repair makes a job that tells of the numbers of all users with a push device.
 //!
 //! Last the streams that users share (`streams.rs`), whose heads are in no cache but the nodes' own
@@ -34,6 +36,7 @@ mod directs;
 mod distributed;
 mod groups;
 mod inboxes;
+mod living;
 mod marks;
 mod mentions;
 mod named;
@@ -44,6 +47,7 @@ mod streams;
 use std::time::Duration;
 
 pub use self::difference::{Difference, What};
+use self::living::{living, lock_living};
 use self::store::{PAGE, Row};
 use self::streams::Streams;
 use crate::base::clock::Clock;
@@ -216,8 +220,9 @@ impl Recount {
             Some(_) => Vec::new(),
             None => store::next_users(conn, *after, USERS_AT_ONCE).await?,
         };
-        *after = users.last().copied().unwrap_or(*after);
-        Ok(if users.is_empty() { None } else { Some(users) })
+        let Some(last) = users.last() else { return Ok(None) };
+        *after = *last;
+        living(conn, users).await.map(Some)
     }
 
     /// Compares the two sides of the follows of these users.
@@ -235,8 +240,8 @@ impl Recount {
                 after = self.handle(conn, What::Extra, &found, told).await?;
             }
         }
-        // Of all users, what others follow was seen from their side.
-        after = self.user.map(|_| FIRST);
+        // Of all users, what others follow was seen from their side. Of who is erased nothing is made.
+        after = self.user.filter(|user| users.contains(&user.get())).map(|_| FIRST);
         while let (Some(place), Some(user)) = (after, self.user) {
             let found = store::missing_of(conn, user.get(), place).await?;
             after = self.handle(conn, What::Missing, &found, told).await?;
@@ -307,6 +312,13 @@ enum Repair<'a> {
     Marks(Owners),
 }
 
+impl Repair<'_> {
+    /// Whether what was found was said before, and nothing is said of what was repaired.
+    fn says_nothing(&self) -> bool {
+        matches!(self, Self::Rows(..) | Self::Inboxes(_) | Self::Streams(_) | Self::Mentions(_))
+    }
+}
+
 /// Returns what was repaired; of rows, inboxes and streams, which have said so before, nothing.
 async fn repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Difference>> {
     let mut tries = 0;
@@ -323,9 +335,11 @@ async fn repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Difference>>
     }
 }
 
-/// Whether the database itself said no, for a reason that may pass.
+/// Whether nothing was written, for a reason that may pass.
 fn did_not_commit(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Database(_)) && !matches!(classify(error), ErrorClass::Refuse | ErrorClass::Unknown)
+    let may_pass = || !matches!(classify(error), ErrorClass::Refuse | ErrorClass::Unknown);
+    // The last is of a user who was erased meanwhile.
+    (matches!(error, sqlx::Error::Database(_)) && may_pass()) || matches!(error, sqlx::Error::RowNotFound)
 }
 
 async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Difference>> {
@@ -342,15 +356,16 @@ async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Differen
         Repair::Numbers(users) => repair_numbers(conn, users).await?,
     };
     // Whichever numbers they are, and whoever's: repairs are rare.
-    push::store::add_jobs(conn, &[(Scope::All, push::shown_everywhere(Clock::System.now()))]).await?;
+    if what.says_nothing() || !repaired.is_empty() {
+        push::store::add_jobs(conn, &[(Scope::All, push::shown_everywhere(Clock::System.now()))]).await?;
+    }
     conn.commit().await?;
     Ok(repaired)
 }
 
 async fn repair_numbers(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
-    let ids: Vec<_> = users.iter().filter_map(|user| UserId::try_from(*user).ok()).collect();
-    crate::engine::marks::users::lock_or_make_users(conn, &ids).await?;
-    let found = count(conn, users).await?;
+    let users = lock_living(conn, users).await?;
+    let found = count(conn, &users).await?;
     directs::repair_numbers(conn, &found).await?;
     notifications::repair_numbers(conn, &found).await?;
     groups::repair_numbers(conn, &found).await?;

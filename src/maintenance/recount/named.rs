@@ -8,10 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::living::lock_living;
 use super::{Difference, What};
-use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::engine::marks::{self, Intervals};
+use crate::engine::marks::Intervals;
 use crate::features::groups::MAX_MENTION_RUNS;
 
 /// How many messages one page has.
@@ -152,9 +152,9 @@ pub(super) async fn extra(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
 /// Adds what is missing and removes the rest, inside a transaction, under the locks of the users.
 pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()> {
     let pair = |found: &Difference| Some((found.user, found.name.as_deref()?.parse().ok()?));
-    let users: BTreeSet<_> = found.iter().filter_map(|found| UserId::try_from(found.user).ok()).collect();
-    marks::users::lock_or_make_users(conn, &users.iter().copied().collect::<Vec<_>>()).await?;
-    let mut members = members(conn, &found.iter().filter_map(pair).collect()).await?;
+    let users: BTreeSet<_> = found.iter().map(|found| found.user).collect();
+    let users = lock_living(conn, &users.into_iter().collect::<Vec<_>>()).await?;
+    let mut members = members(conn, &found.iter().filter(|found| users.contains(&found.user)).filter_map(pair).collect()).await?;
     for found in found {
         let (Some(seq), Some(member)) = (found.other, pair(found).and_then(|pair| members.get_mut(&pair))) else { continue };
         if found.stored == 1 {
@@ -173,5 +173,5 @@ pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()
     ];
     conn.run(&SET, &columns).await?;
     // Polls show what is mentioned, so the revisions are raised.
-    super::marks::revise(conn, users.iter().map(|user| user.get()).collect()).await
+    super::marks::revise(conn, users).await
 }

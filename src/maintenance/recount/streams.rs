@@ -303,7 +303,7 @@ pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()
     }
     let keys: Vec<_> = keys.into_iter().collect();
     let pipeline = Pipeline::default();
-    let locked: std::collections::BTreeMap<_, _> = pipeline.run(conn, heads::lock(&pipeline, &keys)).await?.into_iter().collect();
+    let locked: std::collections::BTreeMap<_, _> = pipeline.run(conn, heads::lock(&pipeline, &keys)).await?.found.into_iter().collect();
     let mut repaired = Vec::with_capacity(keys.len());
     for key in keys {
         let stream = locked.get(&key).cloned().unwrap_or_default();

@@ -1,20 +1,25 @@
 //! What works on removals (`crate::features::removals` says how): step after step, one bounded batch
 //! at a time, some removals side by side.
 
+mod failures;
 mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::failures::Failures;
 pub use self::steps::{Steps, user_steps};
+use crate::base::abandoned::Abandoned;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::db::in_time;
 use crate::engine::guard::{Guard, Trust};
 use crate::failpoint;
+use crate::features::operations::OperationId;
 use crate::features::removals::{Engines, Progress, Removal, Step, store};
 
 /// How often a node looks for removals.
@@ -25,6 +30,9 @@ const LEASE_MS: i64 = 3000;
 
 /// When a step is looked at again that waits for something to pass.
 const LATER_MS: i64 = 1000;
+
+/// How often the age of the oldest removal is measured.
+const MEASURE_EVERY: Duration = Duration::from_secs(10);
 
 /// How many removals a node works on at once.
 const MAX_REMOVALS: i64 = 4;
@@ -40,9 +48,19 @@ pub struct RemovalContext {
     pub steps: Steps,
 }
 
+/// What a node knows of removals from one look to the next.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Those that are due in the far future.
+    abandoned: Abandoned<OperationId>,
+    failures: Failures,
+    /// When the age of the oldest one was measured.
+    measured: Option<Instant>,
+}
+
 /// Removes until told to stop.
 pub(crate) async fn run(state: Arc<RemovalContext>, stop: CancellationToken) {
-    let mut idle = true;
+    let (mut idle, mut seen) = (true, Seen::default());
     loop {
         let pause = if idle { LOOK_EVERY } else { Duration::ZERO };
         tokio::select! {
@@ -53,7 +71,7 @@ pub(crate) async fn run(state: Arc<RemovalContext>, stop: CancellationToken) {
         if state.guard.trust() == Trust::Unsure {
             continue;
         }
-        match round(&state, &stop).await {
+        match round(&state, &mut seen, &stop).await {
             Ok(found) => idle = found == 0,
             // It goes on from where its row says.
             Err(error) => tracing::debug!(?error, "cannot go on with a removal yet"),
@@ -62,41 +80,65 @@ pub(crate) async fn run(state: Arc<RemovalContext>, stop: CancellationToken) {
 }
 
 /// A turn of each removal that is due, up to a bound. How many there were.
-async fn round(state: &RemovalContext, stop: &CancellationToken) -> Result<usize> {
+async fn round(state: &RemovalContext, seen: &mut Seen, stop: &CancellationToken) -> Result<usize> {
+    measure(state, seen).await;
     let now = state.engines.clock.now();
-    let due = in_time(store::due(&state.engines.db, now, MAX_REMOVALS)).await?;
-    let found = due.len();
-    let turns = join_all(due.into_iter().map(|removal| turn(state, removal, stop))).await;
-    turns.into_iter().collect::<Result<Vec<()>>>()?;
-    Ok(found)
+    let found = in_time(store::due(&state.engines.db, now, MAX_REMOVALS)).await?;
+    let mut due = seen.abandoned.ended(found, |removal| (removal.id.clone(), removal.due_at), now, Instant::now());
+    let outcomes = join_all(due.iter_mut().map(|removal| turn(state, removal, stop))).await;
+    for (removal, outcome) in due.iter().zip(&outcomes) {
+        let step = state.steps.at(removal.kind, &removal.step).map_or("", |(step, _)| step.name);
+        seen.failures.note(&removal.id, step, outcome.is_err(), Instant::now());
+    }
+    outcomes.into_iter().collect::<Result<Vec<()>>>()?;
+    Ok(due.len())
+}
+
+/// Publishes the age of the oldest removal from time to time. Where it cannot be read, nothing waits for it.
+async fn measure(state: &RemovalContext, seen: &mut Seen) {
+    let at = Instant::now();
+    if seen.measured.is_some_and(|before| at - before < MEASURE_EVERY) {
+        return;
+    }
+    seen.measured = Some(at);
+    let Ok(oldest) = in_time(store::oldest(&state.engines.db)).await.inspect_err(|error| {
+        tracing::debug!(?error, "cannot look for the oldest removal yet");
+    }) else {
+        return;
+    };
+    let age_ms = oldest.map_or(0, |began| (state.engines.clock.now().0 - began.0).max(0));
+    metrics::gauge!("headmark_removal_oldest_seconds").set(Duration::from_millis(age_ms.unsigned_abs()).as_secs_f64());
 }
 
 /// Some batches of a removal, for as long as no other node has taken it.
-async fn turn(state: &RemovalContext, removal: Removal, stop: &CancellationToken) -> Result<()> {
+async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &CancellationToken) -> Result<()> {
     let Engines { db, clock, .. } = &*state.engines;
     let lease = || UnixMs(clock.now().0 + LEASE_MS);
     let (step, place) = (removal.step.clone(), removal.place.clone());
-    let Some(mut removal) = in_time(store::move_on(db, &removal, &step, place, lease())).await? else { return Ok(()) };
+    match in_time(store::move_on(db, removal, &step, place, lease())).await? {
+        Some(taken) => *removal = taken,
+        None => return Ok(()),
+    }
     for _ in 0..BATCHES_PER_TURN {
         // A step that only a newer version has is left to it.
         let Some((step, next)) = state.steps.at(removal.kind, &removal.step) else { return Ok(()) };
-        let (name, place, due_at) = match batch(state, step, &removal).await? {
+        let (name, place, due_at) = match batch(state, step, removal).await? {
             Progress::More(place) => (step.name, place, lease()),
             Progress::Later(place) => (step.name, place, UnixMs(clock.now().0 + LATER_MS)),
             Progress::Done => match next {
                 Some(next) => (next.name, Default::default(), lease()),
-                None => return finish(state, &removal).await,
+                None => return finish(state, removal).await,
             },
         };
         let waits = due_at < lease();
-        match in_time(store::move_on(db, &removal, name, place, due_at)).await? {
-            Some(moved) if !waits && !stop.is_cancelled() => removal = moved,
+        match in_time(store::move_on(db, removal, name, place, due_at)).await? {
+            Some(moved) if !waits && !stop.is_cancelled() => *removal = moved,
             _ => return Ok(()),
         }
     }
     // Others that are due go first.
     let (step, place) = (removal.step.clone(), removal.place.clone());
-    in_time(store::move_on(db, &removal, &step, place, clock.now())).await.map(|_| ()).map_err(Into::into)
+    in_time(store::move_on(db, removal, &step, place, clock.now())).await.map(|_| ()).map_err(Into::into)
 }
 
 async fn batch(state: &RemovalContext, step: &Step, removal: &Removal) -> Result<Progress> {

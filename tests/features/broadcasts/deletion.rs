@@ -35,7 +35,7 @@ both_tiers! {
             assert_eq!(client.get(&format!("/v1/users/{user}/broadcasts/news")).await.ok()["items"], json!([]));
         }
         assert_eq!(client.get("/v1/broadcasts/news").await.ok()["items"], json!([]));
-        client.delete("/v1/broadcasts/news/2").await.problem(404, "not_found");
+        assert_eq!(client.delete("/v1/broadcasts/news/2").await.status, 204, "it went with the channel");
         let read = client.post("/v1/users/1/broadcasts/news/read", &json!({})).await.ok();
         assert_eq!((&read["unread"], &read["head"]), (&json!(0), &json!(3)));
         let before = client.summary(1).await["shared_revision"].clone();
@@ -47,7 +47,7 @@ both_tiers! {
         assert_eq!(join_all(shown).await, [1, 1, 1], "it counts for everybody");
         let items = client.get("/v1/users/2/broadcasts/news").await.ok()["items"].clone();
         assert_eq!((items.as_array().unwrap().len(), &items[0]["seq"], &items[0]["read"]), (1, &json!(4), &json!(false)));
-        client.delete("/v1/broadcasts/news/3").await.problem(404, "not_found");
+        assert_eq!(client.delete("/v1/broadcasts/news/3").await.status, 204);
         assert_eq!(client.post("/v1/users/1/broadcasts/news/read", &json!({"up_to": 3})).await.ok()["unread"], 1);
         assert_eq!(client.delete("/v1/broadcasts/news/4").await.status, 204);
         assert_eq!(unread(client, 1, "news").await, 0);
@@ -134,6 +134,18 @@ both_tiers! {
         another(&nodes[nodes.len() - 1]).await.ok();
         nodes[0].app.state().heads.catch_up().await.unwrap();
         client.post("/v1/broadcasts/c5", &json!({"title": "t"})).await.problem(409, "too_many");
+        // What was decided once stays so for its key, whatever room there is now.
+        let body = json!({"title": "t"});
+        client.post_once("/v1/broadcasts/more", "refused", &body).await.problem(409, "too_many");
+        delete(client, "c6").await;
+        client.post_once("/v1/broadcasts/more", "refused", &body).await.problem(409, "too_many");
+        let taken = client.post_once("/v1/broadcasts/more", "taken", &body).await.ok();
+        delete(client, "more").await;
+        send(client, "c6", "t").await;
+        assert_eq!(client.post_once("/v1/broadcasts/more", "taken", &body).await.ok(), taken);
+        // What went with its channel is no news to those who withdraw it.
+        assert_eq!(client.delete("/v1/broadcasts/more/1").await.status, 204);
+        client.delete("/v1/broadcasts/more/2").await.problem(404, "not_found");
         Node::stop_all(nodes).await;
     }
 

@@ -34,6 +34,20 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_retry_lights_a_dot_once(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        let (path, user) = ("/v1/dots/mall/light", "/v1/users/1/dots/mall/clear");
+        client.summary(1).await;
+        let first = client.post_once(path, "k", &json!({})).await;
+        client.post(user, &json!({})).await.ok();
+        let again = client.post_once(path, "k", &json!({})).await;
+        assert_eq!((again.status.as_u16(), &again.text, again.header("idempotent-replayed")), (200, &first.text, "true"));
+        assert!(!lit(client, 1, "mall").await, "nobody is told twice");
+        assert_eq!(client.post_once(path, "other", &json!({})).await.ok()["head"], 2);
+        node.stop().await;
+    }
+
     async fn a_deleted_dot_is_dark_and_continues_its_head(world: World) {
         let node = world.node().await;
         let client = &node.client;

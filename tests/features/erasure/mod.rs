@@ -4,6 +4,8 @@ mod deleted_groups;
 mod kills;
 mod left;
 mod routes;
+mod scrubbed;
+mod stuck;
 mod traces;
 mod world;
 

@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use super::{erase, erased, node};
 use crate::both_tiers;
-use crate::support::{Client, Node, Reply, Tier};
+use crate::support::{CREDENTIALS, Client, Node, Reply, Tier};
 
-/// Every route about a user, as the document has them: method, path, and a body that is valid.
-fn routes() -> Vec<(Method, String, Value)> {
+/// Every route about this user, as the document has them: method, path, and a body that is valid.
+pub fn routes(user: i64) -> Vec<(Method, String, Value)> {
     let document: Value = serde_json::from_str(include_str!("../../../openapi/openapi.json")).unwrap();
     let mut routes = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/users/{user}/")) {
         for method in ["get", "post", "put", "patch", "delete"].into_iter().filter(|method| item.get(method).is_some()) {
             let full = path
-                .replace("{user}", "2")
+                .replace("{user}", &user.to_string())
                 .replace("{target}", "3")
                 .replace("{fan}", "3")
                 .replace("{peer}", "3")
@@ -45,7 +45,7 @@ fn body(path: &str, method: &str) -> Value {
 }
 
 /// Sends it, with a body where the method has one.
-async fn send(client: &Client, (method, path, body): &(Method, String, Value)) -> Reply {
+pub async fn send(client: &Client, (method, path, body): &(Method, String, Value)) -> Reply {
     let request = client.request(method.clone(), path);
     Client::send(if *method == Method::GET || *method == Method::DELETE { request } else { request.json(body) }).await
 }
@@ -62,13 +62,18 @@ both_tiers! {
         }
         let location = erase(one, 2).await;
         for client in [one, other] {
-            for route in routes() {
+            for route in routes(2) {
                 let reply = send(client, &route).await;
                 assert_eq!((reply.status.as_u16(), reply.body["code"].as_str()), (410, Some("erased")), "{route:?}: {}", reply.text);
+                // What answers GET answers HEAD too.
+                if route.0 == Method::GET {
+                    let head = client.request(Method::HEAD, &route.1).send().await.unwrap();
+                    assert_eq!(head.status().as_u16(), 410, "HEAD {}", route.1);
+                }
             }
         }
         erased(one, &location).await;
-        for route in routes() {
+        for route in routes(2) {
             send(other, &route).await.problem(410, "erased");
         }
         Node::stop_all(nodes).await;
@@ -138,6 +143,21 @@ both_tiers! {
         client.post("/v1/users/2/badges/mention/increment", &json!({})).await.problem(410, "erased");
         assert_eq!(client.get("/v1/users/1/relation-counts").await.ok()["following"], 0);
         assert_eq!(erase(client, 2).await, location, "long after, too");
+        node.stop().await;
+    }
+
+    async fn the_users_own_token_is_refused_everywhere(world: World) {
+        let node = world.node_with(&CREDENTIALS).await;
+        let service = node.service();
+        service.post("/v1/broadcasts/system", &json!({"title": "t"})).await.ok();
+        let location = erase(&service, 7).await;
+        let own = node.user(7);
+        for path in ["/v1/broadcasts", "/v1/broadcasts/system", "/v1/dots", "/v1/users/8/posts/count", "/v1/groups/1", &location] {
+            own.get(path).await.problem(410, "erased");
+            if path != location {
+                assert_ne!(node.user(8).get(path).await.status, 410, "{path}");
+            }
+        }
         node.stop().await;
     }
 

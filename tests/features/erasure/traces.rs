@@ -2,14 +2,17 @@
 //! they would have without it.
 
 use deadpool_redis::redis::{self, Value as Reply};
+use reqwest::Method;
+use serde_json::json;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::left::assert_tombstones;
+use super::routes::{routes, send};
 use super::world::{ERASED, Seed, shown};
 use super::{erase, erased, node};
 use crate::both_tiers;
 use crate::maintenance::import::headmark;
-use crate::support::{Client, Hand, Node, Tier, World, eventually_within};
+use crate::support::{Client, Hand, Node, Tier, World, eventually, eventually_within};
 
 /// The forms in which rows may name the user: in digits, and as eight bytes.
 fn forms() -> [String; 3] {
@@ -151,8 +154,46 @@ both_tiers! {
         assert_eq!(wrong, Vec::<String>::new());
         assert_tombstones(&node.client).await;
         assert_forgotten(&world, &node.client).await;
+        // Nor do requests that still name it leave anything.
+        let mut late = routes(ERASED);
+        late.push((Method::POST, "/v1/posts".into(), json!({"items": [{"creator_id": ERASED.to_string(), "post_id": "late"}]})));
+        late.push((Method::POST, "/v1/badges/increment".into(), json!({"items": [{"user_id": ERASED.to_string(), "badge": "like"}]})));
+        for route in late {
+            send(&node.client, &route).await;
+        }
+        assert_forgotten(&world, &node.client).await;
         node.stop().await;
         let ran = headmark(&world, &["recount", "--dry-run"], false, &[], Vec::new()).await;
         assert!(ran.out.contains("nothing differs"), "{ran:?}");
     }
+}
+
+/// What SQLite deletes may stay in the pages of its file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_file_of_sqlite_does_not_hold_what_is_erased() {
+    let world = World::new(Tier::Embedded).await;
+    let mut process = world.process(&[], &[]).await;
+    let client = process.client.clone();
+    // Long ones lie on pages of their own.
+    for content in ["a secret of theirs".to_owned(), "a long secret of theirs ".repeat(400)] {
+        let body = json!({"sender_id": 3, "client_id": content.len().to_string(), "content": content});
+        client.post("/v1/users/2/inbox", &body).await.ok();
+    }
+    for user in [2, 3] {
+        let location = erase(&client, user).await;
+        erased(&client, &location).await;
+    }
+    // One that is killed puts nothing in order.
+    process.kill().await;
+    assert!(!holding(&world).is_empty(), "the log has it");
+    let mut process = world.process(&[], &[]).await;
+    eventually("the first sweep clears it", async || holding(&world).is_empty()).await;
+    process.kill().await;
+}
+
+/// The files that hold the secret.
+fn holding(world: &World) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(&world.dir).unwrap().map(|file| file.unwrap().path());
+    let holds = |file: &std::path::PathBuf| std::fs::read(file).unwrap().windows(16).any(|window| window == b"secret of theirs");
+    files.filter(holds).collect()
 }

@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{CREDENTIALS, Client, Node, Tier, World, ask, connect, eventually};
+use crate::support::{CREDENTIALS, Client, Hand, Node, Process, Proxy, Tier, World, ask, connect, eventually, eventually_within};
 
 /// Reads on until there are so many events.
 pub async fn all(client: &Client, least: usize) -> Vec<Value> {
@@ -182,6 +182,62 @@ both_tiers! {
         }
         node.stop().await;
     }
+
+    /// More rows than one round looks at are of a node whose clock was a year ahead, and one of a node whose clock
+    /// was half an hour ahead.
+    async fn rows_of_a_fast_clock_keep_nothing(world: World) {
+        const FAST: usize = 450;
+        let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &["--event-ttl-hours", "1", "--event-stream-length", "0"]).await;
+        let client = &node.client;
+        let mut hand = Hand::on(&world).await;
+        let event = r#"[{"at":"2027-01-15T08:00:00.000Z","type":"relation","data":{}}]"#;
+        let rows = |count: usize, at: i64| vec![format!("(1, 0, 0, {at}, 1, '{event}')"); count].join(", ");
+        for rows in [rows(FAST, 1_831_536_000_000), rows(1, 1_800_002_000_000)] {
+            hand.run(&format!("insert into events (size, first_id, last_id, created_at, types, content) values {rows}")).await;
+        }
+        client.follow(1, 2).await;
+        let told = async |count: usize| {
+            let head = format!("/v1/events?after={}", count - 1);
+            eventually("they are numbered", async || client.get(&head).await.body["items"][0]["id"] == count).await;
+        };
+        told(FAST + 2).await;
+        let state = node.app.state();
+        let sweep = async || {
+            while headmark::engine::events::sweep(&state.db, &state.contexts.events.config, state.clock.now()).await.unwrap() > 0 {}
+        };
+        sweep().await;
+        assert_eq!(client.get("/v1/events?after=0").await.ok()["items"][0]["id"], 1, "nothing is old yet");
+        at.fetch_add(3_700_000, std::sync::atomic::Ordering::SeqCst);
+        client.follow(1, 3).await;
+        told(FAST + 3).await;
+        sweep().await;
+        client.get(&format!("/v1/events?after={FAST}")).await.problem(410, "gone");
+        assert_eq!(client.get("/v1/events").await.ok()["items"][0]["id"], FAST + 3, "all before what has expired went with it");
+        assert_eq!(hand.text("select cast(count(*) as text) from events").await, "1");
+        node.stop().await;
+    }
+}
+
+/// A Redis that answers each command late, and not too late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_stream_keeps_no_event_from_its_number() {
+    const ROWS: usize = 1200;
+    let mut world = World::new(Tier::Server).await;
+    let (proxy, redis_url) = Proxy::start_redis(&world.redis_url).await;
+    world.redis_url = redis_url;
+    let node = world.node().await;
+    let event = r#"[{"at":"2027-01-15T08:00:00.000Z","type":"relation","data":{}}]"#;
+    let rows = vec![format!("(1, 0, 0, {}, 1, '{event}')", node.app.state().clock.now().0); ROWS].join(", ");
+    proxy.slow(Duration::from_millis(250));
+    let mut hand = Hand::on(&world).await;
+    hand.run(&format!("insert into events (size, first_id, last_id, created_at, types, content) values {rows}")).await;
+    let head = "select cast(head as text) from event_head";
+    eventually_within(30, "all are numbered", async || hand.text(head).await == ROWS.to_string()).await;
+    proxy.slow(Duration::ZERO);
+    let streamed = "select cast(streamed as text) from event_head";
+    eventually_within(30, "all are on the stream", async || hand.text(streamed).await == ROWS.to_string()).await;
+    node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -208,4 +264,23 @@ async fn events_are_on_the_stream_too() {
     let ttl: i64 = from_redis_value(ask(&mut redis, &["PTTL", &key]).await.unwrap()).unwrap();
     assert!(ttl > 0, "it does not stay for ever");
     Node::stop_all(nodes.into()).await;
+}
+
+/// Two installations that were given one stream.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_others_use_is_told() {
+    let (one, other) = (World::new(Tier::Server).await, World::new(Tier::Server).await);
+    let stream = one.event_stream();
+    let node = one.node().await;
+    node.client.follow(1, 2).await;
+    let mut redis = connect(&one.redis_url).await.unwrap();
+    eventually("it is on the stream", async || from_redis_value::<i64>(ask(&mut redis, &["XLEN", &stream]).await.unwrap()).unwrap() == 1)
+        .await;
+    let args: Vec<String> = other.args().into_iter().skip(1).chain(["--event-stream".to_owned(), stream.clone()]).collect();
+    let log = other.dir.join("log");
+    let process = Process::start_after("true", &args, &[], &log).await;
+    process.client.follow(3, 4).await;
+    let warned = |log: &str| log.lines().any(|line| line.contains("the stream in Redis refused events") && line.contains(&stream));
+    eventually("it is told", async || warned(&std::fs::read_to_string(&log).unwrap())).await;
+    node.stop().await;
 }

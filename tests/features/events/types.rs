@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use headmark::base::clock::Clock;
 use headmark::db::{Column, Statement, Type};
 use headmark::engine::events::{EventTypes, store};
 use serde_json::{Value, json};
@@ -154,8 +155,8 @@ both_tiers! {
     async fn what_is_far_away_is_found_in_bounded_steps(world: World) {
         static FILL: Statement = Statement::new(
             "insert into events (size, first_id, last_id, created_at, types, content)
-            select size, 0, 0, 1, types, content from {rows} r where true",
-            &[("size", Type::Int), ("types", Type::Int), ("content", Type::Text)],
+            select size, 0, 0, created_at, types, content from {rows} r where true",
+            &[("size", Type::Int), ("created_at", Type::Int), ("types", Type::Int), ("content", Type::Text)],
         );
         const ROWS: usize = 12_000;
         let node = world.node().await;
@@ -163,7 +164,8 @@ both_tiers! {
         let types = |kind: &str| EventTypes::parse(kind).unwrap().bits();
         let fill = async |rows: usize, kind: &str, types: i64| {
             let mut conn = node.app.state().db.connect().await.unwrap();
-            conn.run(&FILL, &[Column::Int(vec![1; rows]), Column::Int(vec![types; rows]), Column::Text(vec![event(kind); rows])]).await.unwrap();
+            let ints = [1, Clock::System.now().0, types].map(|value| Column::Int(vec![value; rows]));
+            conn.run(&FILL, &[&ints[..], &[Column::Text(vec![event(kind); rows])]].concat()).await.unwrap();
         };
         // As a version wrote them that kept no types.
         fill(2, "member", -1).await;

@@ -64,6 +64,26 @@ async fn send_many(client: &Client, group: i64, sender: i64, ids: std::ops::Rang
 }
 
 both_tiers! {
+    /// A node whose clock was a year ahead took it.
+    async fn a_message_of_a_fast_clock_keeps_no_others(world: World) {
+        let at = Arc::new(AtomicI64::new(START));
+        let node = world.node_at(&at, &DAYS).await;
+        let client = &node.client;
+        make(client, 9, &[1, 2]).await;
+        for id in ["a", "b", "c"] { send(client, 9, 1, id).await.ok(); }
+        at.fetch_add(DAY_MS, Ordering::SeqCst);
+        for id in ["d", "e"] { send(client, 9, 1, id).await.ok(); }
+        let mut hand = Hand::on(&world).await;
+        hand.run("update group_messages set sent_at = sent_at + 31536000000 where seq in (1, 2, 4)").await;
+        at.fetch_add(DAY_MS + HOUR_MS, Ordering::SeqCst);
+        sweep_all(&node).await;
+        assert_eq!(history(client, 9, "").await, Ok(vec![4, 5]), "what came before an old one is old");
+        at.fetch_add(DAY_MS, Ordering::SeqCst);
+        sweep_all(&node).await;
+        assert_eq!(history(client, 9, "").await, Ok(vec![]));
+        node.stop().await;
+    }
+
     async fn old_messages_go_and_are_unread_no_longer(world: World) {
         let at = Arc::new(AtomicI64::new(START));
         let node = world.node_at(&at, &DAYS).await;

@@ -153,6 +153,20 @@ both_tiers! {
     async fn kill_after_the_commit_of_a_step(world: World) {
         dies(&world, "lane::after_commit=10*off->return").await;
     }
+
+    /// Its clock was a year ahead.
+    async fn what_a_node_with_a_fast_clock_has_left_is_taken_up(world: World) {
+        let members: Vec<i64> = (1..=1500).collect();
+        let mut doomed = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", "fan_out::after_step=return")]).await;
+        make_writing(&doomed.client, 9, &members).await;
+        let request = doomed.client.request(reqwest::Method::POST, "/v1/groups/9/messages");
+        let _ = Client::try_send(request.json(&json!({"sender_id": 1, "client_id": "a", "content": "x"}))).await;
+        assert!(!doomed.ended().await.success());
+        Hand::on(&world).await.run("update group_deliveries set at = at + 31536000000").await;
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        eventually_within(30, "the others get it", async || got(&node.client, 1500).await == [1]).await;
+        node.stop().await;
+    }
 }
 
 both_tiers! {
@@ -241,7 +255,7 @@ async fn kill_of_a_page_beside_another() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_is_overtaken_writes_nothing() {
     let world = World::new(Tier::Server).await;
-    let mut node = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", "pages::beside=1*sleep(2000)")]).await;
+    let mut node = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", "pages::beside=1*sleep(3000)")]).await;
     let client = &node.client;
     let members: Vec<i64> = (1..=1500).collect();
     make_writing(client, 9, &members).await;
@@ -250,7 +264,7 @@ async fn a_page_that_is_overtaken_writes_nothing() {
     // The first page has a thousand members less one.
     eventually("the first page is done", async || got(client, 999).await == [1]).await;
     let last = i64::MAX;
-    hand.run(&format!("update group_deliveries set up_to_job = {last}, up_to_ordinal = {last} where group_id = 9")).await;
+    hand.run(&format!("update group_deliveries set up_to_job = {last}, up_to_ordinal = {last}, at = at + 30000 where group_id = 9")).await;
     assert_eq!(client.metric("headmark_lane_stale_batches_total").await, 0.0, "the second page is not over");
     eventually("it is undone", async || client.metric("headmark_lane_stale_batches_total").await == 1.0).await;
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;

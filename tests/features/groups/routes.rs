@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{chats, join, leave, make, read, read_one, recall, send, shown};
 use crate::both_tiers;
-use crate::support::{CREDENTIALS, eventually};
+use crate::support::{CREDENTIALS, Client, Hand, eventually};
 
 both_tiers! {
     async fn a_group_from_its_making_to_its_reading(world: World) {
@@ -269,6 +269,44 @@ both_tiers! {
         assert_eq!(recall(&two, 9, 1).await.problem(403, "forbidden")["detail"], recall(&two, 9, 7).await.problem(403, "forbidden")["detail"]);
         assert_eq!(recall(&two, 9, last).await.status, 204, "one's own, also after leaving");
         node.stop().await;
+    }
+
+    /// Whoever names groups, posts or channels that there are not leaves nothing of them.
+    async fn what_is_refused_leaves_no_head(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1, 2]).await;
+        send(client, 9, 1, "a").await.ok();
+        let heads = async || Hand::on(&world).await.text("select cast(count(*) as text) from heads").await;
+        let before = heads().await;
+        for group in 1000..1010 {
+            send(client, group, 1, "a").await.problem(404, "not_found");
+            recall(client, group, 1).await.problem(404, "not_found");
+            join(client, group, 1).await.problem(404, "not_found");
+        }
+        client.delete("/v1/users/5/posts/none").await.problem(404, "not_found");
+        assert_eq!(heads().await, before);
+        send(client, 9, 2, "b").await.ok();
+        node.stop().await;
+    }
+
+    /// Its head has no number yet, and is the lock of its members all the same.
+    async fn writes_to_a_group_without_messages_come_one_after_the_other(world: World) {
+        let nodes = world.nodes().await;
+        let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
+        for group in 1000..1030 {
+            make(first, group, &[]).await;
+            let put = async |client: &Client, receipts: bool| {
+                client.put(&format!("/v1/groups/{group}"), &json!({"receipts": receipts})).await.ok();
+            };
+            let enter = async |client: &Client, user: i64| assert!(join(client, group, user).await.status.is_success());
+            tokio::join!(enter(first, 1), put(last, false), enter(last, 2), put(first, true), enter(first, 3), put(last, false));
+            tokio::join!(put(first, true), enter(last, 4), async { assert_eq!(leave(first, group, 1).await, 204) });
+            enter(last, 5).await;
+            let members = last.walk(&format!("/v1/groups/{group}/members"), 10).await.len();
+            assert_eq!((last.get(&format!("/v1/groups/{group}")).await.ok()["members"].clone(), members), (json!(4), 4), "{group}");
+        }
+        crate::support::Node::stop_all(nodes).await;
     }
 
     async fn a_poll_of_the_groups_has_a_tag_and_waits(world: World) {

@@ -29,6 +29,22 @@ async fn kept(node: &Node, after: i64) -> Result<Vec<i64>, i64> {
 }
 
 both_tiers! {
+    /// A node whose clock was a year ahead put it there.
+    async fn a_row_of_a_fast_clock_keeps_no_others(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &[]).await;
+        for n in 0..3 {
+            send(&node.client, 1, 2, &format!("a{n}")).await;
+        }
+        at.fetch_add(20 * DAY_MS, Ordering::SeqCst);
+        send(&node.client, 1, 2, "a3").await;
+        Hand::on(&world).await.run("update inbox set put_at = put_at + 31536000000 where seq in (1, 4)").await;
+        at.fetch_add(11 * DAY_MS, Ordering::SeqCst);
+        sweep_all(&node).await;
+        assert_eq!((kept(&node, 3).await, kept(&node, 2).await), (Ok(vec![4]), Err(4)));
+        node.stop().await;
+    }
+
     async fn old_rows_go_but_not_those_that_a_living_device_has_yet_to_fetch(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = world.node_at(&at, &[]).await;

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{Client, JWT_SECRET, Node, Reply, Tier, World, eventually_within};
+use crate::support::{Client, Hand, JWT_SECRET, Node, Reply, Tier, World, eventually_within};
 
 /// Asks for it to be done later.
 async fn later(client: &Client, method: Method, path: &str) -> Reply {
@@ -124,6 +124,100 @@ both_tiers! {
             }
         }
         Node::stop_all(nodes).await;
+    }
+
+    /// Who is followed asynchronously without end still has a turn to block.
+    async fn nobody_keeps_a_write_waiting_by_having_more_accepted(world: World) {
+        let nodes = world.nodes().await;
+        let (first, last) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
+        let has_ended = std::sync::atomic::AtomicBool::new(false);
+        let pester = async |client: &Client, method: Method| {
+            while !has_ended.load(std::sync::atomic::Ordering::Relaxed) {
+                location(&later(client, method.clone(), "/v1/users/1/following/2").await);
+            }
+        };
+        let pesters = (0..16).map(|n| pester(if n % 4 < 2 { first } else { last }, if n % 2 == 0 { Method::PUT } else { Method::DELETE }));
+        let victim = async {
+            for _ in 0..10 {
+                assert_eq!(last.put("/v1/users/2/blocks/1", &json!({})).await.ok()["blocking"], true);
+                assert_eq!(first.delete("/v1/users/2/blocks/1").await.status, 204);
+                assert_eq!(first.put("/v1/users/2/mutes/1", &json!({})).await.ok()["muting"], true);
+                assert_eq!(last.delete("/v1/users/2/mutes/1").await.status, 204);
+            }
+            last.put("/v1/users/2/blocks/1", &json!({})).await.ok();
+            has_ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        };
+        tokio::join!(futures_util::future::join_all(pesters), victim);
+        all_done(first).await;
+        let counts = first.get("/v1/users/1/relation-counts").await.ok();
+        assert_eq!(counts["following"], 0, "the block has the last word");
+        Node::stop_all(nodes).await;
+    }
+
+    async fn one_user_cannot_take_all_the_room(world: World) {
+        let settings = ["--service-keys", "web:s3cret-of-the-suite", "--jwt-secret", JWT_SECRET];
+        let bounds = ["--max-pending-operations", "40", "--max-pending-operations-per-user", "3"];
+        let node = world.node_with(&[settings.as_slice(), &bounds].concat()).await;
+        let (alice, bob) = (node.user(1), node.user(2));
+        let paths = (0..200).map(|n| format!("/v1/users/me/following/{}", 10 + n)).collect::<Vec<_>>();
+        let replies = futures_util::future::join_all(paths.iter().map(|path| later(&alice, Method::PUT, path))).await;
+        let (accepted, refused): (Vec<_>, Vec<_>) = replies.into_iter().partition(|reply| reply.status == 202);
+        assert!(accepted.len() >= 3 && !refused.is_empty(), "{} of 200 were accepted", accepted.len());
+        for reply in refused {
+            assert_eq!(reply.header("retry-after"), "1");
+            reply.problem(429, "rate_limited");
+        }
+        location(&later(&bob, Method::PUT, "/v1/users/me/following/9").await);
+        node.stop().await;
+    }
+
+    /// What is pending is counted seldom where that takes long.
+    async fn what_is_done_makes_room_at_once(world: World) {
+        let bounds = ["--max-pending-operations", "40", "--max-pending-operations-per-user", "3"];
+        let node = world.node_with(&[["--jwt-secret", JWT_SECRET].as_slice(), &bounds].concat()).await;
+        fail::cfg("operations::counting", "sleep(1000)").unwrap();
+        let alice = node.user(1);
+        for n in 0..12 {
+            let accepted = location(&later(&alice, Method::PUT, &format!("/v1/users/me/following/{}", 10 + n)).await);
+            assert_eq!(outcome(&alice, &accepted).await["status"], "done");
+        }
+        fail::remove("operations::counting");
+        node.stop().await;
+    }
+
+    /// A node whose clock was a year ahead has accepted it, and died.
+    async fn what_was_accepted_far_in_the_future_is_done(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        let accepted = location(&later(client, Method::PUT, "/v1/users/1/following/2").await);
+        assert_eq!(outcome(client, &accepted).await["status"], "done");
+        let as_its = "update operations set status = 0, finished_at = 0, node_id = 1, created_at = created_at + 31536000000";
+        Hand::on(&world).await.run(as_its).await;
+        assert_eq!(outcome(client, &accepted).await["status"], "done");
+        node.stop().await;
+    }
+
+    /// A newer version has accepted it, and its node is gone.
+    async fn what_a_node_cannot_read_waits_for_a_newer_one(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        let accepted = location(&later(client, Method::PUT, "/v1/users/1/following/2").await);
+        assert_eq!(outcome(client, &accepted).await["status"], "done");
+        let statements = async || client.metric("headmark_database_statements_total").await;
+        let sent_in_3_s = async || {
+            let before = statements().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            statements().await - before
+        };
+        let quiet = sent_in_3_s().await;
+        let as_of_newer = "update operations set status = 0, finished_at = 0, node_id = 1, created_at = 1, command = '{\"newer\":true}'";
+        Hand::on(&world).await.run(as_of_newer).await;
+        let sent = sent_in_3_s().await;
+        assert!(sent < quiet + 60.0, "{sent} statements in 3 s, not {quiet}, for an operation that cannot be read");
+        assert_eq!(client.get(&accepted).await.ok()["status"], "pending");
+        let other = location(&later(client, Method::PUT, "/v1/users/3/following/4").await);
+        assert_eq!(outcome(client, &other).await["status"], "done");
+        node.stop().await;
     }
 
     async fn a_burst_is_absorbed(world: World) {

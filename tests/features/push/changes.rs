@@ -119,6 +119,48 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    /// A node whose clock was a year ahead has died with the job in hand.
+    async fn a_job_far_in_the_future_is_done(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make_group(client, 9, "read", &[1, 2]).await;
+        flag(client, 2).await;
+        enrol(client, 2).await;
+        let mut reader = settled(client).await;
+        let due_at = node.app.state().clock.now().0 + 365 * DAY_MS;
+        let job = format!("insert into unread_jobs (scope_id, due_at, next_at, after_id) values (9, {due_at}, {}, 0)", due_at + 1);
+        Hand::on(&world).await.run(&job).await;
+        let mut told = 0;
+        eventually_within(40, "it is done, and once more", async || {
+            told += reader.read().await.len();
+            told >= 2
+        })
+        .await;
+        node.stop().await;
+    }
+
+    /// The tables of another history have lower numbers of events, and less of them that was read along.
+    async fn events_that_go_back_are_read_along(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make_group(client, 9, "read", &[1, 2]).await;
+        flag(client, 2).await;
+        enrol(client, 2).await;
+        for n in 0..5 {
+            say(client, 9, 1, &format!("m{n}")).await;
+        }
+        settled(client).await;
+        let mut hand = Hand::on(&world).await;
+        hand.run("delete from events").await;
+        hand.run("update unread_progress set event_id = 1; update event_head set head = 1, floor = 1, streamed = 1").await;
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        let told = async || client.metric("headmark_unread_job_users_total").await;
+        let before = told().await;
+        say(client, 9, 1, "after").await;
+        eventually_within(15, "the message is told", async || told().await > before).await;
+        node.stop().await;
+    }
+
     async fn time_alone_is_told_by_the_clock(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let now = || UnixMs(at.load(Ordering::SeqCst));

@@ -278,6 +278,29 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_made_up_tag_does_not_read_the_members_again_each_time(world: World) {
+        const REQUESTS: usize = 50;
+        let node = world.node_with(&[&CREDENTIALS[..], &["--scrub-users", "0"]].concat()).await;
+        let (service, one) = (node.service(), node.user(1));
+        make(&service, 9, &[1, 2, 3]).await;
+        send(&service, 9, 1, "m").await.ok();
+        for path in ["/v1/groups/9/messages/1/receipts", "/v1/groups/9/receipts?from=1&to=1"] {
+            let tag = one.get(path).await.header("etag").to_owned();
+            let [scope, _, shared] = tag.split('.').collect::<Vec<_>>()[..] else { panic!("{tag}") };
+            let made_up = format!("{scope}.900000000000.{shared}");
+            let before = service.metric("headmark_database_statements_total").await;
+            for _ in 0..REQUESTS {
+                assert_eq!(one.get_if_changed(path, &made_up).await.status, 200);
+            }
+            let asked = service.metric("headmark_database_statements_total").await - before;
+            assert!(asked < 50.0, "{asked} statements for {REQUESTS} requests");
+        }
+        // Who says the truth is believed.
+        read(&service, 2, 9, None).await.ok();
+        assert_eq!(one.get("/v1/groups/9/messages/1/receipts").await.ok()["read_count"], 1);
+        node.stop().await;
+    }
+
     async fn polls_that_wait_share_one_look_at_their_group(world: World) {
         const WAITING: usize = 30;
         let node = world.node_with(&["--scrub-users", "0"]).await;

@@ -70,7 +70,7 @@ both_tiers! {
         // Asking again changes what it names.
         Client::send(client.request(Method::PUT, "/v1/users/1/following/2").json(&json!({"special": true}))).await.ok();
         let accepted = accept(other, 2, 1).await.ok();
-        assert_eq!(accepted, json!({"user_id": "1", "following": false, "requested": false, "secret": false, "special": false, "followed_by": true, "mutual": false, "blocking": false, "muting": false}));
+        assert_eq!(accepted, json!({"user_id": "1", "following": false, "requested": false, "secret": false, "special": false, "followed_by": true, "mutual": false, "blocking": false, "muting": false, "revision": 2}));
         accept(client, 2, 1).await.problem(404, "not_found");
         for node in &nodes {
             let seen = relation(&node.client, 1, 2).await;

@@ -8,7 +8,7 @@ use headmark::base::clock::DAY_MS;
 
 use crate::both_tiers;
 use crate::features::broadcasts::{send, unread};
-use crate::support::{Client, Hand, World, eventually};
+use crate::support::{Client, Hand, JWT_SECRET, World, eventually};
 
 const NOW: i64 = 1_790_000_000_000;
 
@@ -68,6 +68,16 @@ both_tiers! {
         assert_eq!(batches(&world).await, before, "a look is enough");
         node.client.summary(21).await;
         assert_eq!(last_seen.seen_today().len(), 21, "who is new waits for the enrolment");
+        node.stop().await;
+    }
+
+    async fn who_asks_for_lists_only_is_seen_too(world: World) {
+        let node = world.node_with(&["--jwt-secret", JWT_SECRET]).await;
+        let last_seen = &node.app.state().last_seen;
+        for (user, path) in [(1, "me/following"), (2, "me/relation-counts"), (3, "1/followers")] {
+            node.user(user).get(&format!("/v1/users/{path}")).await.ok();
+            assert_eq!(last_seen.seen_today().len(), usize::try_from(user).unwrap(), "{path}");
+        }
         node.stop().await;
     }
 

@@ -31,6 +31,8 @@ pub struct Core {
     users: Table<UserId, User>,
     marks: Table<MarkKey, Mark>,
     heads: Table<StreamKey, Stream>,
+    /// Those of them that had no row before the batch.
+    made_heads: Vec<StreamKey>,
     /// Users whose rows are taken as they are known, without a lock.
     unlocked: Vec<UserId>,
     /// Whether users' rows get another version also where nothing in them changed.

@@ -180,8 +180,7 @@ impl LogTables {
         if !needs.kept.is_empty() {
             let groups = needs.kept.iter().map(|group| group.get()).collect();
             let rows: Vec<(i64, i64, i64)> = pipeline.fetch(&LOAD_KEPT, [Column::Int(groups)]).await?;
-            let expired = rows.into_iter().filter(|(_, seq, _)| *seq > 1);
-            self.kept_from = expired.filter_map(|(group, _, at)| Some((GroupId::try_from(group).ok()?, UnixMs(at)))).collect();
+            self.kept_from = rows.into_iter().filter_map(kept_of_expired).collect();
         }
         Ok(())
     }
@@ -238,6 +237,18 @@ impl LogTables {
         self.members.undo();
         self.channels.undo();
     }
+}
+
+/// A group of which messages have expired, and when the first was sent that is kept.
+fn kept_of_expired((group, seq, at): (i64, i64, i64)) -> Option<(GroupId, UnixMs)> {
+    (seq > 1).then_some(())?;
+    Some((GroupId::try_from(group).ok()?, UnixMs(at)))
+}
+
+/// When the first message of a group was sent that is kept; None where none has expired.
+pub(crate) async fn kept_from(db: &Db, group: GroupId) -> DbResult<Option<UnixMs>> {
+    let rows: Vec<(i64, i64, i64)> = db.fetch(&LOAD_KEPT, &[Column::Int(vec![group.get()])]).await?;
+    Ok(rows.into_iter().find_map(kept_of_expired).map(|(_, at)| at))
 }
 
 /// The group of a channel that was imported before.

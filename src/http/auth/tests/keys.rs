@@ -283,7 +283,6 @@ fn keys_for_other_things_are_passed_over() {
         ("{\"keys\": [", "not JSON"),
         ("[]", "no list 'keys'"),
         ("{\"keys\": {}}", "no list 'keys'"),
-        ("{\"keys\": []}", "it is empty"),
         (&set(&[good.clone(), good.clone()]), "keys[1] has the 'kid' of another"),
         (&set(&vec![jwk(Algorithm::ES256, EC, &json!({})); 101]), "more than 100 keys"),
     ] {
@@ -348,7 +347,7 @@ fn a_set_that_cannot_be_used_leaves_the_keys_from_before() {
     let keys = KeyFile::open(&file.0).unwrap();
     let holds = |algorithm| keys.keys().find(algorithm, Some("a")).is_some();
     let absent = || io::Error::from(io::ErrorKind::NotFound);
-    for found in [Ok("{\"keys\": [".into()), Ok(set(&[]).into_bytes()), Err(absent()), Err(absent()), Ok(b"\xff".to_vec())] {
+    for found in [Ok("{\"keys\": [".into()), Ok(set(&[json!({})]).into_bytes()), Err(absent()), Err(absent()), Ok(b"\xff".to_vec())] {
         keys.take(found);
         assert!(holds(Algorithm::ES256));
     }
@@ -356,6 +355,10 @@ fn a_set_that_cannot_be_used_leaves_the_keys_from_before() {
     assert!(holds(Algorithm::EdDSA) && !holds(Algorithm::ES256));
     keys.take(Ok(set(&[old]).into_bytes()));
     assert!(holds(Algorithm::ES256) && !holds(Algorithm::EdDSA));
+    keys.take(Ok(set(&[]).into_bytes()));
+    assert!(!holds(Algorithm::ES256), "an empty set trusts no key");
+    std::fs::write(&file.0, set(&[])).unwrap();
+    assert!(KeyFile::open(&file.0).err().is_some_and(|why| why.contains("no keys")), "but none is a mistake at the start");
 }
 
 #[tokio::test]

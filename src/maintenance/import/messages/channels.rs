@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::import::LogImport;
+use crate::base::clock::UnixMs;
 use crate::base::ids::GroupId;
 use crate::db::{Db, DbResult};
 use crate::features::groups::import::{LogStep, What, store};
@@ -49,9 +50,41 @@ pub(super) struct Channels {
 /// What is known of a channel whose name a group has already.
 enum Held {
     /// Nothing so far.
-    Steps(Vec<LogStep>),
+    Unknown(Waiting),
     /// It is another log's.
     Foreign,
+}
+
+/// The lines of a channel of which nothing is known.
+#[derive(Default)]
+struct Waiting {
+    steps: Vec<LogStep>,
+    /// When the first message of the group was sent that is kept, where others have expired.
+    kept_from: Option<UnixMs>,
+    /// How many messages before that were passed over. They are in no group, so they tell nothing, and
+    /// a log may have any number of them.
+    expired: u64,
+}
+
+impl Waiting {
+    fn has_expired(&self, step: &LogStep) -> bool {
+        is_message(step) && self.kept_from.is_some_and(|from| step.at < from)
+    }
+}
+
+fn is_message(step: &LogStep) -> bool {
+    matches!(step.what, What::Send { .. })
+}
+
+/// What becomes of lines.
+#[derive(Debug, Default)]
+pub(super) struct Admitted {
+    /// Those that may be taken.
+    pub(super) steps: Vec<LogStep>,
+    /// How many messages have expired: they count as known.
+    pub(super) known: u64,
+    /// How many may never be taken.
+    pub(super) refused: u64,
 }
 
 impl Channels {
@@ -126,7 +159,8 @@ impl Channels {
     fn find(&mut self, channel: &str) -> DbResult<Option<GroupId>> {
         let known = self.runtime.block_on(store::find_channel(&self.db, channel))?;
         if let Some(known) = known.filter(|_| !self.merge) {
-            self.held.insert(known, Held::Steps(Vec::new()));
+            let kept_from = self.runtime.block_on(store::kept_from(&self.db, known))?;
+            self.held.insert(known, Held::Unknown(Waiting { kept_from, ..Waiting::default() }));
         }
         Ok(known)
     }
@@ -162,64 +196,68 @@ impl Channels {
         self.failed.take()
     }
 
-    /// The steps that may be taken now that this one has come: none while it is not known whether
-    /// its channel is the group's. The second number counts those that may never be.
+    /// What may be taken now that this step has come: nothing while it is not known whether its channel
+    /// is the group's.
     ///
     /// # Errors
     /// A sentence.
-    pub(super) fn admit(&mut self, step: LogStep) -> Result<(Vec<LogStep>, u64), String> {
-        let (group, is_message) = (step.group, matches!(step.what, What::Send { .. }));
+    pub(super) fn admit(&mut self, step: LogStep) -> Result<Admitted, String> {
+        let group = step.group;
         match self.held.get_mut(&group) {
-            None => return Ok((vec![step], 0)),
-            Some(Held::Foreign) => return Ok((Vec::new(), 1)),
-            Some(Held::Steps(steps)) => steps.push(step.clone()),
+            None => return Ok(Admitted { steps: vec![step], ..Admitted::default() }),
+            Some(Held::Foreign) => return Ok(Admitted { refused: 1, ..Admitted::default() }),
+            Some(Held::Unknown(waiting)) if waiting.has_expired(&step) => {
+                waiting.expired += 1;
+                return Ok(Admitted::default());
+            }
+            Some(Held::Unknown(waiting)) => waiting.steps.push(step.clone()),
         }
         let is_known = match &step.what {
             What::Send { client, .. } => self.runtime.block_on(store::has_message(&self.db, group, step.user, client)),
             _ => Ok(false),
         };
         if is_known.map_err(|error| self.fail(&error))? {
-            return Ok((self.release(group), 0));
+            return Ok(self.release(group));
         }
-        let Some(Held::Steps(steps)) = self.held.get(&group) else { return Ok((Vec::new(), 0)) };
-        let messages = steps.iter().filter(|step| matches!(step.what, What::Send { .. })).count();
-        if (is_message && messages >= MAX_HELD_MESSAGES) || steps.len() >= MAX_HELD_STEPS {
-            return Ok((Vec::new(), self.refuse(group)));
+        let Some(Held::Unknown(Waiting { steps, .. })) = self.held.get(&group) else { return Ok(Admitted::default()) };
+        let messages = steps.iter().filter(|step| is_message(step)).count();
+        if (is_message(&step) && messages >= MAX_HELD_MESSAGES) || steps.len() >= MAX_HELD_STEPS {
+            return Ok(self.refuse(group));
         }
-        Ok((Vec::new(), 0))
+        Ok(Admitted::default())
     }
 
-    /// The steps that are held at the end: those of groups without any message may be taken, where
-    /// the log has none either.
+    /// What is held at the end. Steps of groups without any message may be taken, where the log has
+    /// none either. A log of which all has expired changes nothing, whosever it is.
     ///
     /// # Errors
     /// A sentence.
-    pub(super) fn finish(&mut self) -> Result<(Vec<LogStep>, u64), String> {
-        let (mut admitted, mut refused) = (Vec::new(), 0);
+    pub(super) fn finish(&mut self) -> Result<Admitted, String> {
+        let mut all = Admitted::default();
         let groups: Vec<_> = self.held.keys().copied().collect();
         for group in groups {
-            let Some(Held::Steps(steps)) = self.held.get(&group) else { continue };
-            let is_silent = !steps.iter().any(|step| matches!(step.what, What::Send { .. }));
+            let Some(Held::Unknown(Waiting { steps, expired, .. })) = self.held.get(&group) else { continue };
+            let (is_empty, is_silent) = (steps.is_empty(), *expired == 0 && !steps.iter().any(is_message));
             let has_messages = self.runtime.block_on(store::has_messages(&self.db, group));
-            if is_silent && !has_messages.map_err(|error| self.fail(&error))? {
-                admitted.extend(self.release(group));
-            } else {
-                refused += self.refuse(group);
-            }
+            let has_messages = has_messages.map_err(|error| self.fail(&error))?;
+            let of_group = if is_empty || (is_silent && !has_messages) { self.release(group) } else { self.refuse(group) };
+            all.steps.extend(of_group.steps);
+            all.known += of_group.known;
+            all.refused += of_group.refused;
         }
-        Ok((admitted, refused))
+        Ok(all)
     }
 
-    fn release(&mut self, group: GroupId) -> Vec<LogStep> {
+    fn release(&mut self, group: GroupId) -> Admitted {
         match self.held.remove(&group) {
-            Some(Held::Steps(steps)) => steps,
-            _ => Vec::new(),
+            Some(Held::Unknown(Waiting { steps, expired, .. })) => Admitted { steps, known: expired, refused: 0 },
+            _ => Admitted::default(),
         }
     }
 
-    fn refuse(&mut self, group: GroupId) -> u64 {
-        let steps = self.release(group);
+    fn refuse(&mut self, group: GroupId) -> Admitted {
+        let Admitted { steps, known, .. } = self.release(group);
         self.held.insert(group, Held::Foreign);
-        u64::try_from(steps.len()).unwrap_or(u64::MAX)
+        Admitted { refused: known + u64::try_from(steps.len()).unwrap_or(u64::MAX), ..Admitted::default() }
     }
 }

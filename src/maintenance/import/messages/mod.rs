@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use self::channels::Channels;
+use self::channels::{Admitted, Channels};
 pub use self::import::LogImport;
 use self::lines::{Entry, EventColumns, Line, MessageColumns};
 use super::message_ids::{MessageIds, digest};
@@ -113,13 +113,14 @@ struct Reader {
     /// many there are.
     second: i64,
     seen: HashMap<(GroupId, UserId), (u64, u32)>,
+    known: u64,
     refused: u64,
 }
 
 impl Reader {
     fn new(id_offset: i64, input: Input, events: Option<Input>, channels: Channels, queues: Vec<mpsc::Sender<Vec<LogStep>>>) -> Self {
         let (channels, ids) = (RefCell::new(channels), MessageIds::new());
-        Self { id_offset, input, events, channels, queues, window: Vec::new(), ids, second: 0, seen: HashMap::new(), refused: 0 }
+        Self { id_offset, input, events, channels, queues, window: Vec::new(), ids, second: 0, seen: HashMap::new(), known: 0, refused: 0 }
     }
 
     fn read(mut self) -> Result<Report, String> {
@@ -146,9 +147,8 @@ impl Reader {
             self.push(later)?;
             event = self.next_event(event_columns.as_ref(), &mut last.1)?;
         }
-        let (held, refused) = self.channels.borrow_mut().finish()?;
-        self.window.extend(held);
-        self.refused += refused;
+        let held = self.channels.borrow_mut().finish()?;
+        self.take(held);
         self.flush();
         Ok(self.report())
     }
@@ -164,7 +164,7 @@ impl Reader {
             lines: self.input.count + events.0,
             bad: self.input.bad + events.1,
             named: self.channels.borrow().named(),
-            done: ImportedLog { refused: self.refused, ..ImportedLog::default() },
+            done: ImportedLog { known: self.known, refused: self.refused, ..ImportedLog::default() },
             broken_off: self.input.broken_off(kept).or_else(|| self.events.as_ref()?.broken_off(Kept::Merged)),
         }
     }
@@ -193,10 +193,15 @@ impl Reader {
             self.refused += 1;
             return Ok(true);
         };
-        let (steps, refused) = self.channels.borrow_mut().admit(step)?;
-        self.window.extend(steps);
-        self.refused += refused;
+        let admitted = self.channels.borrow_mut().admit(step)?;
+        self.take(admitted);
         Ok(self.window.len() < WINDOW_STEPS || self.flush())
+    }
+
+    fn take(&mut self, admitted: Admitted) {
+        self.window.extend(admitted.steps);
+        self.known += admitted.known;
+        self.refused += admitted.refused;
     }
 
     /// A line as a step; None where the user has too many joins and leaves in that second.

@@ -2,6 +2,8 @@
 
 use super::{counts, import, members, messages};
 use crate::both_tiers;
+use crate::maintenance::import::seconds_ago;
+use crate::support::eventually;
 
 const LOG: &str = "timestamp,channel,sender\n100,general,1\n101,random,2\n";
 
@@ -45,6 +47,30 @@ both_tiers! {
         let node = world.node().await;
         assert_eq!(members(&node.client, 1).await, [1, 3, 4, 5, 6]);
         assert_eq!(messages(&node.client, 1).await.len(), 5);
+        node.stop().await;
+    }
+
+    async fn a_channel_is_known_again_when_its_first_messages_have_expired(world: World) {
+        let old: String = (0..150).map(|n| format!("{},general,{}\n", 100 + n, 1 + n % 3)).collect();
+        let log = |lines: &str| format!("timestamp,channel,sender\n{lines}");
+        let recent = seconds_ago(3600);
+        let young = format!("{recent},general,1\n{},general,2\n", recent + 1);
+        let grown = format!("{old}{young}{},general,3\n", recent + 2);
+        assert_eq!(counts(&import(&world, &log(&format!("{old}{young}")), &[]).await), [152, 3, 0, 0, 0, 0]);
+        let node = world.node_with(&["--group-message-days", "1"]).await;
+        eventually("the old ones go", async || node.client.get("/v1/groups/1/messages?after=149").await.status == 410).await;
+        node.stop().await;
+        let ran = import(&world, &log(&grown), &[]).await;
+        assert_eq!((ran.status, counts(&ran)), (Some(0), [1, 0, 0, 152, 0, 0]), "{ran:?}");
+        // Of another log nothing is taken, however old its lines are.
+        let foreign: String = (0..3).map(|n| format!("{},general,9\n", 50 + n)).collect();
+        let refused = import(&world, &log(&format!("{foreign}{},general,9\n", recent + 3)), &[]).await;
+        assert_eq!((refused.status, counts(&refused)), (Some(3), [0, 0, 0, 0, 4, 0]), "{refused:?}");
+        // All that this has would be gone again.
+        let gone = import(&world, &log(&old), &[]).await;
+        assert_eq!((gone.status, counts(&gone)), (Some(0), [0, 0, 0, 150, 0, 0]), "{gone:?}");
+        let node = world.node().await;
+        assert_eq!(members(&node.client, 1).await, [1, 2, 3]);
         node.stop().await;
     }
 

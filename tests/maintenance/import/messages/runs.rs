@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{counts, import, members, messages, unread};
 use crate::both_tiers;
-use crate::maintenance::import::{Ran, headmark};
+use crate::maintenance::import::{Ran, headmark, seconds_ago};
 use crate::support::{Client, Dice, World, eventually};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,9 +216,10 @@ both_tiers! {
     }
 
     async fn what_has_expired_since_stays_away(world: World) {
-        let (old, young) = ("100,5,1,a\n200,5,2,b\n300,5,1,c\n", "4000000000,5,1,d\n4000000001,5,2,e\n");
+        let (old, recent) = ("100,5,1,a\n200,5,2,b\n300,5,1,c\n", seconds_ago(3600));
+        let young = format!("{recent},5,1,d\n{},5,2,e\n", recent + 1);
         let log = |lines: &str| format!("timestamp,channel,sender,content\n{lines}");
-        for (lines, kept, again) in [(old.to_owned(), vec![], 3), (old.to_owned() + young, vec!["d", "e"], 5)] {
+        for (lines, kept, again) in [(old.to_owned(), vec![], 3), (old.to_owned() + &young, vec!["d", "e"], 5)] {
             let first = import(&world, &log(&lines), &[]).await;
             assert_eq!(first.status, Some(0), "{first:?}");
             let node = world.node_with(&["--group-message-days", "1"]).await;

@@ -1,0 +1,89 @@
+//! What looks after numbers leaves erased users alone: while their rows go, and for ever after.
+
+use headmark::base::ids::UserId;
+use headmark::maintenance::recount::Recount;
+use headmark::maintenance::scrub::scrub;
+use serde_json::json;
+
+use super::{erase, erased, node};
+use crate::both_tiers;
+use crate::support::{Client, Hand, Node, eventually};
+
+fn users() -> Vec<UserId> {
+    [1_i64, 2].map(|user| user.try_into().unwrap()).into()
+}
+
+async fn scrubbed(node: &Node) -> u64 {
+    scrub(&node.app.state().contexts.scrub, &users()).await.unwrap()
+}
+
+/// What a recount says.
+async fn recounted(node: &Node, user: Option<i64>, dry_run: bool) -> Vec<String> {
+    let recount = Recount { user: user.map(|user| user.try_into().unwrap()), dry_run };
+    let mut said = Vec::new();
+    recount.run(&node.app.state().db, |difference| said.push(difference.to_string())).await.unwrap();
+    said
+}
+
+async fn write_each_other(client: &Client) {
+    for (receiver, sender) in [(2, 1), (1, 2)] {
+        let message = json!({"sender_id": sender, "client_id": "a", "content": "x"});
+        client.post(&format!("/v1/users/{receiver}/inbox"), &message).await.ok();
+    }
+    client.put("/v1/groups/9", &json!({})).await.ok();
+    client.post("/v1/groups/9/members", &json!({"user_ids": [1, 2]})).await.ok();
+    client.post("/v1/notifications", &json!({"type": "like", "recipients": [1, 2]})).await.ok();
+}
+
+both_tiers! {
+    async fn rows_that_go_are_no_drift(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        write_each_other(client).await;
+        fail::cfg("removal::before_relations", "pause").unwrap();
+        fail::cfg("removal::before_user", "pause").unwrap();
+        let location = erase(client, 2).await;
+        // The entry is of this moment: its rows are still there.
+        for _ in 0..2 {
+            client.get("/v1/users/2/badges").await.problem(410, "erased");
+        }
+        fail::remove("removal::before_relations");
+        let mut hand = Hand::on(&world).await;
+        eventually("all but the user's own row is gone", async || {
+            hand.text("select step from removals where finished_at = 0").await == "user"
+        })
+        .await;
+        let own = hand.text("select cast(count(*) as text) from inbox where user_id = 2").await;
+        hand.run("delete from unread_jobs").await;
+        let drift = scrubbed(&node).await;
+        let said = [recounted(&node, None, true).await, recounted(&node, None, false).await].concat();
+        let jobs = hand.text("select cast(count(*) as text) from unread_jobs").await;
+        // Before anything fails: what is paused would keep the test from its end.
+        fail::remove("removal::before_user");
+        assert_eq!(own, "0");
+        assert_eq!(drift, 0, "the numbers of the row that is left count nothing any more");
+        assert_eq!(said, [] as [String; 0]);
+        assert_eq!(jobs, "0", "nothing is told");
+        erased(client, &location).await;
+        node.stop().await;
+    }
+
+    async fn a_repair_makes_no_row_of_an_erased_user(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        write_each_other(client).await;
+        let location = erase(client, 2).await;
+        erased(client, &location).await;
+        let mut hand = Hand::on(&world).await;
+        // As a repair sees it that began before the erasure: a number that differs, and no row of the user.
+        hand.run("insert into follower_counts (user_id, slot, followers, mutuals) values (2, 3, 4, 0)").await;
+        scrubbed(&node).await;
+        for user in [None, Some(2)] {
+            recounted(&node, user, false).await;
+        }
+        assert_eq!(hand.text("select cast(count(*) as text) from users where user_id = 2").await, "0");
+        client.get("/v1/users/2/badges").await.problem(410, "erased");
+        client.post("/v1/users/2/badges/mention/increment", &json!({})).await.problem(410, "erased");
+        node.stop().await;
+    }
+}

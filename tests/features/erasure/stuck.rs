@@ -1,0 +1,38 @@
+//! A removal that does not end, and one that a node with a fast clock has left.
+
+use super::{erase, erased, node};
+use crate::both_tiers;
+use crate::support::{Hand, eventually, eventually_within};
+
+both_tiers! {
+    async fn a_removal_that_fails_every_time_is_told(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        client.get("/v1/users/2/badges").await.ok();
+        let mut hand = Hand::on(&world).await;
+        hand.run("alter table marks rename to marks_away").await;
+        let location = erase(client, 2).await;
+        let day = "update removals set created_at = created_at - 86400000";
+        hand.run(day).await;
+        eventually("the node has looked", async || client.get("/metrics").await.text.contains("headmark_removal_oldest_seconds")).await;
+        let oldest = async || client.metric("headmark_removal_oldest_seconds").await;
+        eventually_within(30, "its age is told", async || oldest().await >= 86_400.0).await;
+        hand.run("alter table marks_away rename to marks").await;
+        erased(client, &location).await;
+        eventually_within(30, "none is left", async || oldest().await == 0.0).await;
+        node.stop().await;
+    }
+
+    /// A node whose clock was a year ahead has died with the removal in hand.
+    async fn a_lease_far_in_the_future_ends(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        fail::cfg("removal::before_relations", "pause").unwrap();
+        let location = erase(client, 2).await;
+        let mut hand = Hand::on(&world).await;
+        hand.run("update removals set due_at = due_at + 31536000000").await;
+        fail::remove("removal::before_relations");
+        erased(client, &location).await;
+        node.stop().await;
+    }
+}
