@@ -279,19 +279,19 @@ async fn engine_postgres_has_no_room_for_its_log() {
     let postgres = PostgresServer::start(&world.dir);
     (world.database_url, world.partitions) = (postgres.url(), 1);
     let nodes = [world.node().await, world.node().await];
-    let mut writers = Writers::start(nodes.iter().map(|node| node.client.clone()));
-    writers.until_sent(10).await;
     for node in &nodes {
         node.client.get(QUIET).await.ok();
     }
     // The files of its log are larger than what it may write. It goes on at the beginning of one, and
     // half of the room is taken: so the log meets the limit before tables do, which have it, too.
+    // Nobody writes yet: a slow machine would find no room at all.
     let mut hand = PgConnection::connect(&postgres.url()).await.unwrap();
     hand.execute("select pg_switch_wal()").await.unwrap();
     hand.execute("checkpoint").await.unwrap();
     hand.execute(AssertSqlSafe(format!("select pg_logical_emit_message(false, 'test', repeat('x', {}))", SMALL << 8))).await.unwrap();
     postgres.end();
     postgres.begin_after(&format!("ulimit -f {SMALL}"));
+    let mut writers = Writers::start(nodes.iter().map(|node| node.client.clone()));
     writers.until_sent(10).await;
     writers.until_full().await;
     assert!(postgres.log().contains("PANIC"), "{}", postgres.log());
