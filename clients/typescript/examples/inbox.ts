@@ -5,7 +5,10 @@ interface Database {
   /** Made once for each installation, such as with `crypto.randomUUID()`, and kept. */
   deviceId: string;
   position: InboxPosition | null;
-  /** Items are known by their epoch and `seq`. The first of another epoch replaces those not older than itself. */
+  /**
+   * Stores items under the epoch of the position. One that comes again after a reset replaces its earlier copy:
+   * that has the same `seq` and `sent_at`, or the same `seq`, `group_id` and `group_seq`.
+   */
   store(items: InboxItem[], position: InboxPosition): Promise<void>;
   forgetPosition(): Promise<void>;
 }

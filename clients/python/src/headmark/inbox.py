@@ -61,7 +61,7 @@ class AsyncInboxReader(Looping[InboxState]):
         returns. When it raises, the same items come again. After `on_gap` there are no items,
         but a position. `on_reset()` drops the position and keeps the items: the server was
         restored, or its database failed over. Everything that the server still keeps comes again,
-        with the numbers of another epoch.
+        with the number that it had. What it has lost does not, and its numbers may go to others.
         """
         check_names(options, InboxOptions)
         self._headmark = headmark

@@ -23,9 +23,9 @@ export interface InboxReaderOptions {
    */
   onItems: (items: InboxItem[], position: InboxPosition) => Promise<void> | void;
   /**
-   * Numbers begin again: the server was restored, or its database failed over. Drop the position, and
-   * keep the items. Everything that the server still keeps comes again, with the numbers of another
-   * epoch. Older items are with the app alone.
+   * The server was restored, or its database failed over. Drop the position, and keep the items.
+   * Everything that the server still keeps comes again, with the number that it had. What it has
+   * removed or lost is with the app alone, and its numbers may go to other items.
    */
   onReset: () => Promise<void> | void;
   /** Items after `after` and before `earliestSeq` expired before this device fetched them. */
