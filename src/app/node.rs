@@ -75,14 +75,14 @@ impl App {
         let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
         let metrics = telemetry::metrics();
         let traces = Traces::start(&config.traces)?;
-        let Stores { db, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
+        let Stores { db, owners, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
         let replica = Replica::open(&config.replica, &config.stores, &db, clock.clone())?;
         let pages = PageReads::new(db.clone(), replica.clone());
         let bell = Bell::default();
         let events = Arc::new(Publisher::new(&config.events, &config.cache.cache_prefix, db.clone(), Arc::clone(&cache), bell.clone()));
         let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
         let engines = lanes::LaneEngines {
-            owners: db.owners().await?,
+            owners,
             db: db.clone(),
             cache: Arc::clone(&cache),
             guard: Arc::clone(&guard),

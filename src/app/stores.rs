@@ -11,7 +11,7 @@ use crate::app::ROW_SETS;
 use crate::app::config::CacheArgs;
 use crate::base::clock::Clock;
 use crate::cache::Cache;
-use crate::db::{Db, StoreConfig};
+use crate::db::{Db, Owners, StoreConfig};
 use crate::engine::epoch;
 use crate::engine::events::Bell;
 use crate::engine::guard::{Guard, SEEN};
@@ -22,6 +22,7 @@ use crate::engine::lanes::{LaneConfig, LaneEngines, Lanes};
 #[derive(Debug)]
 pub struct Stores {
     pub db: Db,
+    pub owners: Owners,
     pub cache: Arc<Cache>,
     /// What all nodes agree on; its [`Guard::run`] is yet to be started.
     pub guard: Arc<Guard>,
@@ -39,7 +40,7 @@ impl Stores {
     pub async fn open(stores: &StoreConfig, cache: &CacheArgs, clock: Clock) -> Result<Self, String> {
         cache.check(stores)?;
         let (db, data_lock) = Db::open(stores).await?;
-        db.prepare(stores).await?;
+        let owners = db.prepare(stores).await?;
         epoch::ensure(&db, SEEN).await.map_err(|error| format!("cannot read the epoch of the installation: {error}"))?;
         let cache = match cache.redis() {
             Some(redis) => Cache::redis(cache.cache(), redis).await.map_err(|error| format!("cannot use Redis: {error}"))?,
@@ -48,7 +49,7 @@ impl Stores {
         let cache = Arc::new(cache);
         let guard = Guard::start(db.clone(), Arc::clone(&cache)).await?;
         let heads = Heads::start(db.clone(), clock).await.map_err(|error| format!("cannot read the heads of shared streams: {error}"))?;
-        Ok(Self { db, cache, guard, heads, data_lock })
+        Ok(Self { db, owners, cache, guard, heads, data_lock })
     }
 }
 
@@ -70,9 +71,9 @@ impl Writing {
     /// # Errors
     /// A sentence for the operator.
     pub async fn start(stores: &StoreConfig, cache: &CacheArgs, lanes: &LaneConfig, clock: Clock) -> Result<Self, String> {
-        let Stores { db, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
+        let Stores { db, owners, cache, guard, heads, data_lock } = Stores::open(stores, cache, clock.clone()).await?;
         let engines = LaneEngines {
-            owners: db.owners().await?,
+            owners,
             db: db.clone(),
             cache,
             guard: Arc::clone(&guard),

@@ -109,6 +109,16 @@ pub(super) async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection
     Ok(conn)
 }
 
+/// Brings the schema up to date over this connection of [`connect`], which keeps the turn.
+pub(super) async fn up_to_date(conn: &mut PgConnection) -> Result<(), MigrateError> {
+    let mut migrations = migrator(POSTGRES);
+    migrations.set_ignore_missing(true);
+    // As in [`Db::migrate_with`].
+    migrations.set_locking(false);
+    migrate_postgres(conn, &migrations).await?;
+    conn.execute("reset lock_timeout").await.map(drop).map_err(MigrateError::from)
+}
+
 async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {
     wait_for_turn(conn).await?;
     let mut tried = Tried::default();

@@ -56,7 +56,7 @@ pub(crate) use locks::NODE_LOCK;
 pub(crate) use open::MAX_FIRST_CONNECT;
 pub use open::StoreConfig;
 pub use owners::Owners;
-pub use partitions::{MAX_PARTITIONS, Partitions, Progress, Repartition, TABLES, Table};
+pub use partitions::{MAX_PARTITIONS, Progress, Repartition, TABLES, Table};
 pub use pipeline::Pipeline;
 pub use plans::Plans;
 use pool::Opener;

@@ -8,17 +8,20 @@ use std::time::Duration;
 
 use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::ConnectOptions;
+use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor as _, PgConnection};
 
-use super::Db;
-use super::distributed;
+use super::conn::Conn;
+use super::errors::said;
 use super::folder::{self, SQLITE_FILE};
-use super::partitions::{MAX_PARTITIONS, Partitions};
+use super::partitions::MAX_PARTITIONS;
 use super::plans::Plans;
 use super::pool::{Opener, Pool};
 use super::pooler;
+use super::postgres::PgConn;
+use super::{Db, DbResult, Owners, distributed, migrate, partitions};
 use crate::base::secret::{path, secret};
 
 /// Which stores, and how hard they may be used.
@@ -104,31 +107,37 @@ impl Db {
         Self::open(config).await
     }
 
-    /// Brings the schema up to date, and partitions the tables of a new database.
+    /// Brings the schema up to date, and partitions the tables of a new database. Tells where the rows
+    /// of an owner are.
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub async fn prepare(&self, config: &StoreConfig) -> Result<(), String> {
-        self.migrate().await.map_err(|error| format!("cannot migrate the database: {error}"))?;
-        if self.is_distributed() {
-            if config.partitions > 1 {
+    pub async fn prepare(&self, config: &StoreConfig) -> Result<Owners, String> {
+        let failed = |error: MigrateError| format!("cannot migrate the database: {error}");
+        let Self::Postgres { options, shards, .. } = self else {
+            self.migrate().await.map_err(failed)?;
+            return Ok(Owners::of_partitions(1));
+        };
+        // One connection for all: no other node is between these steps.
+        let mut conn = migrate::connect(options).await.map_err(|error| failed(error.into()))?;
+        migrate::up_to_date(&mut conn).await.map_err(failed)?;
+        let owners = match shards {
+            Some(shards) if config.partitions == 1 => {
+                distributed::place_new_tables(&mut conn).await?;
+                Owners::of_shards(Arc::clone(shards))
+            }
+            Some(_) => {
                 return Err("HEADMARK_PARTITIONS cannot be used with Citus, which spreads the tables over its workers: unset it".to_owned());
             }
-            return self.place_new_tables().await;
-        }
-        if let Partitions::Stored(stored) = self.partition(config.partitions).await? {
-            let asked = config.partitions;
-            // By default it is one: nobody has asked for that.
-            let or_move = if asked == 1 {
-                String::new()
-            } else {
-                format!("; or, to move all rows to {asked}, stop all nodes and run `headmark migrate --repartition {asked}`")
-            };
-            tracing::warn!(
-                "the tables of this database have {stored} partitions, not {asked} as HEADMARK_PARTITIONS says: set that to {stored}{or_move}"
-            );
-        }
-        Ok(())
+            None => {
+                let stored = partitions::settled(&mut conn, config.partitions).await?;
+                tell_of_others(stored, config.partitions);
+                Owners::of_partitions(stored)
+            }
+        };
+        // Its locks end with it.
+        let _closed = conn.close().await;
+        Ok(owners)
     }
 
     /// Opens what the settings name to read it, also while a server runs: on SQLite without the
@@ -219,19 +228,45 @@ fn postgres_options(config: &StoreConfig, url: &SecretString, variable: &str) ->
     Ok(options)
 }
 
+/// Says so where the tables have another number of partitions than the settings.
+fn tell_of_others(stored: u32, asked: u32) {
+    if stored == asked {
+        return;
+    }
+    // By default it is one: nobody has asked for that.
+    let or_move = if asked == 1 {
+        String::new()
+    } else {
+        format!("; or, to move all rows to {asked}, stop all nodes and run `headmark migrate --repartition {asked}`")
+    };
+    tracing::warn!(
+        "the tables of this database have {stored} partitions, not {asked} as HEADMARK_PARTITIONS says: set that to {stored}{or_move}"
+    );
+}
+
 async fn open_postgres(config: &StoreConfig, url: &SecretString) -> Result<Db, String> {
     let options = postgres_options(config, url, "DATABASE_URL")?;
     let opened = async {
         // First: what others ask may fail through one in many ways.
-        pooler::check(&options, config.statement_timeout_ms).await?;
-        let shards = distributed::look(&options).await?.shards.map(Arc::new);
-        let options = options.options(config.plans.settings(shards.is_some()).iter().copied());
+        let [mut mine, other] = pooler::checked(&options, config.statement_timeout_ms).await?;
+        let shards = distributed::inspect(&mut mine).await?.shards.map(Arc::new);
+        let plans = config.plans.settings(shards.is_some());
+        let options = options.options(plans.iter().copied());
         let reads = pool(config, Opener::Postgres(options.clone(), shards.clone()), config.db_connections);
-        reads.open_first().await.map_err(|error| format!("cannot connect to Postgres: {error}"))?;
+        for mut conn in [mine, other] {
+            set(&mut conn, plans).await.map_err(|error| format!("cannot connect to Postgres: {}", said(&error)))?;
+            reads.begin_with(Conn::Postgres(Box::new(PgConn::new(conn, shards.clone()))));
+        }
         Ok(Db::Postgres { reads, options, shards })
     };
     let late = |_| Err(format!("cannot connect to Postgres: no answer within {} s", MAX_FIRST_CONNECT.as_secs()));
     tokio::time::timeout(MAX_FIRST_CONNECT, opened).await.unwrap_or_else(late)
+}
+
+/// Gives a connection that is open the settings that others begin with.
+async fn set(conn: &mut PgConnection, settings: &[(&str, &str)]) -> DbResult<()> {
+    let each: Vec<String> = settings.iter().map(|(name, value)| format!("set {name} = '{value}'")).collect();
+    conn.execute(sqlx::raw_sql(AssertSqlSafe(each.join("; ")))).await.map(drop)
 }
 
 async fn open_sqlite(config: &StoreConfig) -> Result<(Db, File), String> {

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::owner_hash;
 use super::shards::Shards;
-use super::{Db, owner_hash};
 
-/// Where the rows of an owner are, as far as that matters for speed.
+/// Where the rows of an owner are, as far as that matters for speed. It holds while this process has the
+/// database open: partitions change only while no node runs, and Citus splits no shard by itself.
 #[derive(Debug, Clone)]
 pub struct Owners(Parts);
 
@@ -20,25 +21,19 @@ enum Parts {
     Shards(Arc<Shards>),
 }
 
-impl Db {
-    /// Where the rows of an owner are. It holds while this process has the database open: partitions
-    /// change only while no node runs, and Citus splits no shard by itself.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub async fn owners(&self) -> Result<Owners, String> {
-        Ok(Owners(match self {
-            Self::Sqlite { .. } => Parts::One,
-            Self::Postgres { shards: Some(shards), .. } => Parts::Shards(Arc::clone(shards)),
-            Self::Postgres { .. } => match self.stored_partitions().await? {
-                0 | 1 => Parts::One,
-                partitions => Parts::Partitions(usize::try_from(partitions).unwrap_or(usize::MAX)),
-            },
-        }))
-    }
-}
-
 impl Owners {
+    /// Tables with so many partitions; plain ones have one.
+    pub(super) fn of_partitions(partitions: u32) -> Self {
+        Self(match partitions {
+            0 | 1 => Parts::One,
+            _ => Parts::Partitions(usize::try_from(partitions).unwrap_or(usize::MAX)),
+        })
+    }
+
+    pub(super) fn of_shards(shards: Arc<Shards>) -> Self {
+        Self(Parts::Shards(shards))
+    }
+
     /// The number of an owner's part, and how many parts there are.
     #[must_use]
     pub fn part(&self, owner: i64) -> (usize, usize) {

@@ -11,8 +11,9 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, Row as _
 
 use super::{DbResult, said};
 
-/// How long each look may take. A pooler with one session to give away does not answer.
-const MAX_LOOK: Duration = Duration::from_secs(2);
+/// How long the look at a session may take while another connection has a transaction. A pooler with one
+/// session to give away does not answer.
+const MAX_LOOK: Duration = Duration::from_secs(5);
 
 const CHANGES_SESSIONS: &str = "cannot use Postgres through a pooler (pgbouncer) that gives each transaction another session: \
     connect to Postgres itself";
@@ -20,25 +21,20 @@ const CHANGES_SESSIONS: &str = "cannot use Postgres through a pooler (pgbouncer)
 const DROPS_SETTINGS: &str = "cannot use Postgres through a pooler (pgbouncer) that drops the settings of a connection, such as \
     statement_timeout: connect to Postgres itself";
 
-/// Looks whether a session stays the same, and has the settings that were asked for.
+/// Opens two connections, and looks whether a session stays the same, and has the settings that were asked
+/// for. Returns both.
 ///
 /// # Errors
 /// A sentence for the operator.
-pub(super) async fn check(options: &PgConnectOptions, statement_timeout_ms: u64) -> Result<(), String> {
+pub(super) async fn checked(options: &PgConnectOptions, statement_timeout_ms: u64) -> Result<[PgConnection; 2], String> {
     let failed = |error: sqlx::Error| format!("cannot connect to Postgres at {}: {}", place(options), said(&error));
     let mut mine = PgConnection::connect_with(options).await.map_err(failed)?;
     let mut other = PgConnection::connect_with(options).await.map_err(failed)?;
-    let checked = async {
-        let timeout: String = ask(&mut mine, "select setting from pg_settings where name = 'statement_timeout'").await.map_err(failed)?;
-        if timeout != statement_timeout_ms.to_string() {
-            return Err(DROPS_SETTINGS.to_owned());
-        }
-        if stays(&mut mine, &mut other).await.map_err(failed)? { Ok(()) } else { Err(CHANGES_SESSIONS.to_owned()) }
-    };
-    let checked = tokio::time::timeout(MAX_LOOK, checked).await.unwrap_or_else(|_| Err(CHANGES_SESSIONS.to_owned()));
-    // What is left of them ends with their sockets.
-    drop((mine, other));
-    checked
+    let timeout: String = ask(&mut mine, "select setting from pg_settings where name = 'statement_timeout'").await.map_err(failed)?;
+    if timeout != statement_timeout_ms.to_string() {
+        return Err(DROPS_SETTINGS.to_owned());
+    }
+    if stays(&mut mine, &mut other).await.map_err(failed)? { Ok([mine, other]) } else { Err(CHANGES_SESSIONS.to_owned()) }
 }
 
 /// Where Postgres is to be found, without the account.
@@ -55,7 +51,9 @@ async fn stays(mine: &mut PgConnection, other: &mut PgConnection) -> DbResult<bo
     let word = format!("{:016x}", rand::rng().random::<u64>());
     ask(mine, &format!("select set_config('headmark.session', '{word}', false)")).await?;
     other.execute(sqlx::raw_sql("begin")).await?;
-    let found = ask(mine, "select coalesce(current_setting('headmark.session', true), '')").await?;
+    let look = ask(mine, "select coalesce(current_setting('headmark.session', true), '')");
+    let Ok(found) = tokio::time::timeout(MAX_LOOK, look).await else { return Ok(false) };
+    let found = found?;
     other.execute(sqlx::raw_sql("rollback")).await?;
     Ok(found == word)
 }

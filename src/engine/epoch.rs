@@ -123,13 +123,13 @@ pub async fn follow(db: &Db, other: &OtherHistory, wait: Duration) -> DbResult<(
     Ok(())
 }
 
-/// Makes the epoch if there is none, renews it if the database tells that it was restored, and
-/// returns it. `wait` is how long other nodes may take to hear of it.
-pub async fn ensure(db: &Db, wait: Duration) -> DbResult<String> {
-    if let Some(other) = look(db).await? {
-        follow(db, &other, wait).await?;
+/// Makes the epoch if there is none, and renews it if the database tells that it was restored. `wait`
+/// is how long other nodes may take to hear of it.
+pub async fn ensure(db: &Db, wait: Duration) -> DbResult<()> {
+    match look(db).await? {
+        Some(other) => follow(db, &other, wait).await,
+        None => Ok(()),
     }
-    Ok(read(&mut db.connect().await?).await?.0)
 }
 
 /// Renews the epoch: every client drops what it knows.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use sqlx::PgConnection;
-use sqlx::postgres::PgConnectOptions;
 
 use crate::db::DbResult;
 use crate::db::partitions::TABLES;
@@ -114,15 +113,6 @@ impl Placed {
         let spread = self.known.iter().find(|(name, (column, _))| column.is_some() && TABLES.iter().all(|table| table.name != **name));
         spread.map(|(name, _)| format!("the table {name} of this Citus is distributed, but must stay on the coordinator: undistribute it"))
     }
-}
-
-/// Looks at it over a connection of its own.
-pub(in crate::db) async fn look(options: &PgConnectOptions) -> Result<Engine, String> {
-    use sqlx::Connection as _;
-    let mut conn = PgConnection::connect_with(options).await.map_err(|error| format!("cannot connect to Postgres: {error}"))?;
-    let engine = inspect(&mut conn).await;
-    let _closed = conn.close().await;
-    engine
 }
 
 #[cfg(test)]

@@ -43,35 +43,34 @@ impl Db {
         let _closed = conn.close().await;
         done
     }
-
-    /// Places what a migration has made since, if the database is distributed. Only empty tables: one
-    /// with rows was there before, in the wrong place, and moving it is not done beside nodes.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub(in crate::db) async fn place_new_tables(&self) -> Result<(), String> {
-        let Self::Postgres { options, shards: Some(_), .. } = self else { return Ok(()) };
-        let failed = |error| format!("cannot distribute the tables: {error}");
-        let mut conn = connect(options).await.map_err(failed)?;
-        wait_for_turn(&mut conn).await.map_err(failed)?;
-        for table in Placed::read(&mut conn).await.map_err(failed)?.plain() {
-            let filled = AssertSqlSafe(format!("select exists (select from {table})"));
-            let (filled,): (bool,) = sqlx::query_as(filled).fetch_one(&mut conn).await.map_err(failed)?;
-            if filled {
-                return Err(format!(
-                    "the table {table} of this Citus has rows and is in no place that Citus knows: stop all nodes and run `headmark migrate --distribute`"
-                ));
-            }
-        }
-        place_all(&mut conn, |placed| tracing::info!(table = placed.table, "placed a new table")).await.map_err(failed)?;
-        let _closed = conn.close().await;
-        Ok(())
-    }
 }
+
+/// Places what a migration has made since. Only empty tables: one with rows was there before, in the
+/// wrong place, and moving it is not done beside nodes. The connection has the turn.
+///
+/// # Errors
+/// A sentence for the operator.
+pub(in crate::db) async fn place_new_tables(conn: &mut PgConnection) -> Result<(), String> {
+    let failed = |error| format!("cannot distribute the tables: {error}");
+    conn.execute(LOCK_TIMEOUT).await.map_err(failed)?;
+    for table in Placed::read(conn).await.map_err(failed)?.plain() {
+        let filled = AssertSqlSafe(format!("select exists (select from {table})"));
+        let (filled,): (bool,) = sqlx::query_as(filled).fetch_one(&mut *conn).await.map_err(failed)?;
+        if filled {
+            return Err(format!(
+                "the table {table} of this Citus has rows and is in no place that Citus knows: stop all nodes and run `headmark migrate --distribute`"
+            ));
+        }
+    }
+    place_all(conn, |placed| tracing::info!(table = placed.table, "placed a new table")).await.map_err(failed)
+}
+
+/// How long a step waits for a lock.
+const LOCK_TIMEOUT: &str = "set lock_timeout = '10s'";
 
 async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection> {
     let mut conn = migrate::connect(options).await?;
-    conn.execute("set lock_timeout = '10s'").await?;
+    conn.execute(LOCK_TIMEOUT).await?;
     Ok(conn)
 }
 

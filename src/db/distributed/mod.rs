@@ -10,5 +10,6 @@
 mod check;
 mod distribute;
 
-pub(super) use self::check::look;
+pub(super) use self::check::inspect;
 pub use self::distribute::Distributed;
+pub(super) use self::distribute::place_new_tables;

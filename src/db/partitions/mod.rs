@@ -3,7 +3,7 @@
 //! plain tables only.
 //!
 //! The catalog of Postgres says how many partitions a database has, and which tables are on their
-//! way to another number: nothing else remembers it. Migrations make plain tables. [`Db::partition`]
+//! way to another number: nothing else remembers it. Migrations make plain tables. [`settled`]
 //! then partitions what is empty; `moving.rs` moves the rows of a filled database.
 //!
 //! An index that a migration makes beside writes goes to each partition (`src/db/index.rs`).
@@ -15,60 +15,27 @@ mod moving;
 mod schema;
 mod tables;
 
-use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 
 pub use self::moving::{Progress, Repartition};
 use self::schema::{Names, Schema, is_empty};
 pub use self::tables::{MAX_PARTITIONS, TABLES, Table};
+use super::DbResult;
 use super::locks::NODE_LOCK;
-use super::migrate::{connect, wait_for_turn};
-use super::{Db, DbResult};
 
 /// What nodes and commands say between two runs of the command that moves rows.
 fn under_way(target: u32) -> String {
     format!("the tables are being repartitioned: run `headmark migrate --repartition {target}` to its end first")
 }
 
-/// What became of the number that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Partitions {
-    /// All tables have it.
-    AsAsked,
-    /// The database has rows and another number, which stays.
-    Stored(u32),
-}
-
-impl Db {
-    /// Partitions what may be partitioned at once: all tables of a database without rows that no
-    /// node uses, to the number that is asked for; else tables that a migration has just made, to
-    /// the number that the database has.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub async fn partition(&self, asked: u32) -> Result<Partitions, String> {
-        let Self::Postgres { options, .. } = self else { return Ok(Partitions::AsAsked) };
-        let failed = |error| format!("cannot partition the tables: {error}");
-        let mut conn = connect(options).await.map_err(failed)?;
-        wait_for_turn(&mut conn).await.map_err(failed)?;
-        let settled = settle(&mut conn, asked).await.map_err(failed)?;
-        // The lock of this turn ends with it.
-        let _closed = conn.close().await;
-        settled.map_err(under_way)
-    }
-}
-
-impl Db {
-    /// How many partitions the tables have; plain tables have one.
-    pub(super) async fn stored_partitions(&self) -> Result<u32, String> {
-        let Self::Postgres { options, .. } = self else { return Ok(1) };
-        let read = async {
-            let mut conn = connect(options).await?;
-            let schema = Schema::read(&mut conn).await;
-            let _closed = conn.close().await;
-            schema.map(|schema| schema.stored())
-        };
-        read.await.map_err(|error: sqlx::Error| format!("cannot read the partitions of the tables: {error}"))
-    }
+/// Partitions what may be partitioned at once: all tables of a database without rows that no node
+/// uses, to the number that is asked for; else tables that a migration has just made, to the number
+/// that the database has. Tells the number that they have then. The connection has the turn.
+///
+/// # Errors
+/// A sentence for the operator.
+pub(super) async fn settled(conn: &mut PgConnection, asked: u32) -> Result<u32, String> {
+    settle(conn, asked).await.map_err(|error| format!("cannot partition the tables: {error}"))?.map_err(under_way)
 }
 
 /// Takes the node lock for this connection alone, unless a node or another command has it.
@@ -77,16 +44,16 @@ async fn take_node_lock(conn: &mut PgConnection) -> DbResult<bool> {
     Ok(mine)
 }
 
-/// An error inside is the number to which rows are being moved.
-async fn settle(conn: &mut PgConnection, asked: u32) -> DbResult<Result<Partitions, u32>> {
+/// The number of the tables; an error inside is the one to which rows are being moved.
+async fn settle(conn: &mut PgConnection, asked: u32) -> DbResult<Result<u32, u32>> {
     let mut schema = Schema::read(conn).await?;
     if schema.all_have(asked) {
-        return Ok(Ok(Partitions::AsAsked));
+        return Ok(Ok(asked));
     }
     if are_empty(conn, &schema).await? && take_node_lock(conn).await? {
         partition_empty(conn, &schema, asked).await?;
         conn.execute(AssertSqlSafe(format!("select pg_advisory_unlock({NODE_LOCK})"))).await?;
-        return Ok(Ok(Partitions::AsAsked));
+        return Ok(Ok(asked));
     }
     let stored = schema.stored();
     // What a migration has just made.
@@ -96,11 +63,7 @@ async fn settle(conn: &mut PgConnection, asked: u32) -> DbResult<Result<Partitio
         }
     }
     schema = Schema::read(conn).await?;
-    Ok(match schema.all_have(stored) {
-        true if stored == asked => Ok(Partitions::AsAsked),
-        true => Ok(Partitions::Stored(stored)),
-        false => Err(schema.target()),
-    })
+    Ok(if schema.all_have(stored) { Ok(stored) } else { Err(schema.target()) })
 }
 
 async fn partition_empty(conn: &mut PgConnection, schema: &Schema, number: u32) -> DbResult<()> {

@@ -12,8 +12,8 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use super::schema::{self, Names, Schema, is_empty};
 use super::tables::{TABLES, Table};
-use super::{connect, take_node_lock};
-use crate::db::migrate::wait_for_turn;
+use super::take_node_lock;
+use crate::db::migrate::{connect, wait_for_turn};
 use crate::db::{Db, DbResult};
 use crate::failpoint;
 

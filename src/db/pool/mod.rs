@@ -152,10 +152,16 @@ impl Pool {
     /// # Errors
     /// The driver's own.
     pub(super) async fn open_first(&self) -> DbResult<()> {
-        let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| sqlx::Error::PoolClosed)?;
-        let place = self.residents.settle(self.opener.home(), permit);
-        self.keep(Idle::new(self.opener.open().await?, place));
+        self.begin_with(self.opener.open().await?);
         Ok(())
+    }
+
+    /// Keeps a connection that was opened as this pool's are, if there is a place for it.
+    pub(super) fn begin_with(&self, conn: Conn) {
+        if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
+            let place = self.residents.settle(self.opener.home(), permit);
+            self.keep(Idle::new(conn, place));
+        }
     }
 
     /// Every change is made in one step, so a poisoned lock guards whole data.
