@@ -9,6 +9,7 @@
 //! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`]
 //! or inside a transaction of a [`Conn`].
 
+mod borrowed;
 mod by_owner;
 mod cells;
 mod column;
@@ -44,6 +45,7 @@ use sqlx::postgres::{PgConnectOptions, PgRow};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, FromRow};
 
+pub use borrowed::Borrowed;
 pub use cells::{Cell, Cells};
 pub use column::{Column, Type};
 pub use conn::Conn;
@@ -184,6 +186,14 @@ impl Db {
         } {
             lent.give_back();
         }
+        outcome
+    }
+
+    /// Writes outside any transaction: one statement, a rare one. It is not asked again, as it may have been done.
+    pub async fn run(&self, statement: &'static Statement, columns: &[Column]) -> DbResult<u64> {
+        let mut conn = self.borrow().await?;
+        let outcome = conn.run(statement, columns).await;
+        conn.give_back_after(&outcome);
         outcome
     }
 

@@ -187,6 +187,5 @@ impl Keys {
 
 /// Removes some keys that are no longer kept; returns how many. Call again while it returns many.
 pub async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
-    let mut conn = db.connect().await?;
-    conn.run(&SWEEP, &[Column::Int(vec![now.0 - KEPT_MS]), Column::Int(vec![SWEEP_ROWS])]).await
+    db.run(&SWEEP, &[Column::Int(vec![now.0 - KEPT_MS]), Column::Int(vec![SWEEP_ROWS])]).await
 }

@@ -269,15 +269,21 @@ pub(super) async fn lock_head(conn: &mut Conn) -> DbResult<()> {
 
 /// Removes some rows that were written before this time, of which it is now this time; returns how many.
 pub(crate) async fn sweep(db: &Db, oldest: UnixMs, now: UnixMs) -> DbResult<u64> {
-    let mut conn = db.connect().await?;
+    let mut conn = db.borrow().await?;
+    let gone = sweep_over(&mut conn, oldest, now).await;
+    conn.give_back_after(&gone);
+    gone
+}
+
+async fn sweep_over(conn: &mut Conn, oldest: UnixMs, now: UnixMs) -> DbResult<u64> {
     conn.begin().await?;
-    lock_head(&mut conn).await?;
-    let mut gone = sweep_old(&mut conn, oldest).await?;
+    lock_head(conn).await?;
+    let mut gone = sweep_old(conn, oldest).await?;
     if gone == 0 {
         let passed: Vec<(i64,)> = conn.fetch(&PASSED, &ints([oldest.0, now.0 + MAX_AHEAD_MS, SWEEP_ROWS])).await?;
         if let Some((floor,)) = passed.first() {
             conn.later(&RAISE_FLOOR, &ints([*floor])).await?;
-            gone = sweep_old(&mut conn, oldest).await?;
+            gone = sweep_old(conn, oldest).await?;
         }
     }
     let ended = if gone == 0 { conn.rollback().await } else { conn.commit().await };

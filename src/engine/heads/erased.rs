@@ -34,6 +34,6 @@ pub fn statements() -> [&'static Statement; 2] {
 pub async fn forget_creator(db: &Db, creator: UserId, after: i64) -> DbResult<Option<i64>> {
     let next: Vec<(i64,)> = db.fetch(&NEXT_LANE, &[Column::Int(vec![after])]).await?;
     let Some(lane) = next.first().map(|(lane,)| *lane).filter(|lane| *lane > 0) else { return Ok(None) };
-    db.connect().await?.run(&FORGET, &[Column::Int(vec![lane]), Column::Int(vec![creator.get()])]).await?;
+    db.run(&FORGET, &[Column::Int(vec![lane]), Column::Int(vec![creator.get()])]).await?;
     Ok(Some(lane))
 }

@@ -318,7 +318,7 @@ pub async fn save(conn: &mut Conn, heads: &[(&StreamKey, &Stream)], batch: Batch
 
 /// Removes some of what no node needs to ask for; returns how much. Call again while it returns any.
 pub async fn sweep(db: &Db) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![KEPT_BATCHES]), Column::Int(vec![SWEEP_ROWS])]).await
+    db.run(&SWEEP, &[Column::Int(vec![KEPT_BATCHES]), Column::Int(vec![SWEEP_ROWS])]).await
 }
 
 /// A notice as far as counting needs it: channel, seq, position, when it expires (0: never),

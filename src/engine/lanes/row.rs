@@ -114,7 +114,7 @@ pub(crate) async fn time_of(db: &Db, now: UnixMs) -> DbResult<i64> {
 
 /// Removes the rows of lanes that ended long ago.
 pub(crate) async fn sweep(db: &Db, now: UnixMs) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[now.0, ABANDONED_MS, RETIRED_MS].map(|value| Column::Int(vec![value]))).await
+    db.run(&SWEEP, &[now.0, ABANDONED_MS, RETIRED_MS].map(|value| Column::Int(vec![value]))).await
 }
 
 /// Registers, inside a transaction, a lane that writes nothing but this one batch: what is not

@@ -87,7 +87,7 @@ pub async fn sweep(db: &Db) -> DbResult<u64> {
         return Ok(0);
     }
     let (channels, seqs) = rows.into_iter().unzip();
-    db.connect().await?.run(&REMOVE, &[Column::Text(channels), Column::Int(seqs)]).await
+    db.run(&REMOVE, &[Column::Text(channels), Column::Int(seqs)]).await
 }
 
 /// When the last broadcast expired after one time and up to another; None where none did.

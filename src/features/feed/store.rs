@@ -330,5 +330,5 @@ pub async fn sweep(db: &Db, config: &FeedConfig, now: UnixMs) -> DbResult<u64> {
         return Ok(0);
     }
     let oldest = now.0 - i64::from(config.post_ttl_days) * DAY_MS;
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest]), Column::Int(vec![SWEEP_ROWS])]).await
+    db.run(&SWEEP, &[Column::Int(vec![oldest]), Column::Int(vec![SWEEP_ROWS])]).await
 }

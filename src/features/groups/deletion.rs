@@ -188,9 +188,8 @@ async fn delete_memberships(engines: &Engines, group: GroupId) -> Result<Progres
         let groups = Column::Int(vec![group.get(); found.len()]);
         let spans = Column::Int(found.iter().map(|(_, span)| *span).collect());
         in_time(async {
-            let mut conn = engines.db.connect().await?;
-            conn.run(&DELETE_LOG_MEMBERS, &[users.clone(), groups.clone()]).await?;
-            conn.run(&DELETE_MEMBERSHIPS, &[users, groups, spans]).await
+            engines.db.run(&DELETE_LOG_MEMBERS, &[users.clone(), groups.clone()]).await?;
+            engines.db.run(&DELETE_MEMBERSHIPS, &[users, groups, spans]).await
         })
         .await?;
     }

@@ -148,7 +148,7 @@ async fn forget_mentions(engines: &Engines, user: UserId, place: Place) -> Resul
     if !seqs.is_empty() {
         let of_group = Column::Int(vec![group.get(); seqs.len()]);
         let columns = [of_group, Column::Int(seqs.clone()), Column::Text(vec![name; seqs.len()])];
-        in_time(async { engines.db.connect().await?.run(&FORGET_MENTIONS, &columns).await }).await?;
+        in_time(engines.db.run(&FORGET_MENTIONS, &columns)).await?;
     }
     match rows.last().filter(|_| is_full(rows.len(), LOOKED_AT_ONCE)) {
         Some((seq, _)) => Ok(Progress::More(Place::of(group.get(), *seq))),

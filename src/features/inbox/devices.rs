@@ -168,7 +168,7 @@ pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>
 /// Removes some devices without push that were not seen since; returns how many. Call again while it returns
 /// any.
 pub(super) async fn sweep(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await
+    db.run(&SWEEP, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await
 }
 
 /// Some devices with push that were not seen since.

@@ -299,5 +299,5 @@ pub(crate) async fn count(db: &Db, most: u32) -> DbResult<HashMap<String, usize>
 /// again while it returns any.
 pub async fn sweep(db: &Db, config: &OperationConfig, now: UnixMs) -> DbResult<u64> {
     let oldest = now.0 - config.ttl_ms();
-    db.connect().await?.run(&SWEEP, &[Column::Int(vec![oldest]), Column::Int(vec![SWEEP_ROWS])]).await
+    db.run(&SWEEP, &[Column::Int(vec![oldest]), Column::Int(vec![SWEEP_ROWS])]).await
 }

@@ -130,7 +130,7 @@ pub fn user_of(subject: i64) -> Result<UserId> {
 pub fn delete_own(name: &'static str, tables: &'static [&'static str], statements: &'static [Statement]) -> Step {
     Step::new(name, tables, move |engines, subject, _| async move {
         for statement in statements {
-            in_time(async { engines.db.connect().await?.run(statement, &[Column::Int(vec![subject])]).await }).await?;
+            in_time(engines.db.run(statement, &[Column::Int(vec![subject])])).await?;
         }
         Ok(Progress::Done)
     })
@@ -146,7 +146,7 @@ pub fn delete_pages(name: &'static str, tables: &'static [&'static str], stateme
         let mut removed = 0;
         for statement in statements {
             let columns = [subject, OWN_ROWS].map(|value| Column::Int(vec![value]));
-            removed += in_time(async { engines.db.connect().await?.run(statement, &columns).await }).await?;
+            removed += in_time(engines.db.run(statement, &columns)).await?;
         }
         Ok(if removed > 0 { Progress::More(Place::default()) } else { Progress::Done })
     })

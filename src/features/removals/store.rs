@@ -151,18 +151,18 @@ pub async fn move_on(db: &Db, from: &Removal, step: &str, place: Place, due_at: 
     let is_ahead = from.due_at.0 > due_at.0 + AHEAD_MS;
     let due_at = if is_ahead { due_at } else { due_at.max(UnixMs(from.due_at.0 + 1)) };
     let columns = [text(from.id.as_str()), int(from.due_at.0), text(step), int(place.id), int(place.seq), text(&place.name), int(due_at.0)];
-    let moved = db.connect().await?.run(&MOVE, &columns).await?;
+    let moved = db.run(&MOVE, &columns).await?;
     Ok((moved > 0).then(|| Removal { step: step.to_owned(), place, due_at, ..from.clone() }))
 }
 
 /// All is removed. Whether it was still as it is known.
 pub async fn finish(db: &Db, from: &Removal, now: UnixMs) -> DbResult<bool> {
     let columns = [text(from.id.as_str()), int(from.due_at.0), int(now.0.max(1))];
-    Ok(db.connect().await?.run(&FINISH, &columns).await? > 0)
+    Ok(db.run(&FINISH, &columns).await? > 0)
 }
 
 /// Removes some removals of which it is no longer kept that they were done; returns how many. Call
 /// again while it returns any.
 pub async fn sweep(db: &Db, config: &OperationConfig, now: UnixMs) -> DbResult<u64> {
-    db.connect().await?.run(&SWEEP, &[int(config.kept_since(now).0), int(SWEEP_ROWS)]).await
+    db.run(&SWEEP, &[int(config.kept_since(now).0), int(SWEEP_ROWS)]).await
 }

@@ -98,7 +98,7 @@ async fn forget_operations(engines: &Engines, user: UserId, after: i64) -> Resul
     let rows: Vec<(i64, i32)> = in_time(engines.db.fetch(&OPERATIONS, &columns)).await?;
     let gone: Vec<_> = rows.iter().filter(|(_, of_user)| *of_user == 1).map(|(seq, _)| *seq).collect();
     if !gone.is_empty() {
-        in_time(async { engines.db.connect().await?.run(&DELETE_OPERATIONS, &[Column::Int(gone)]).await }).await?;
+        in_time(engines.db.run(&DELETE_OPERATIONS, &[Column::Int(gone)])).await?;
     }
     let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS_AT_ONCE;
     Ok(rows.last().filter(|_| is_full).map_or(Progress::Done, |(seq, _)| Progress::More(Place::id(*seq))))
@@ -107,7 +107,7 @@ async fn forget_operations(engines: &Engines, user: UserId, after: i64) -> Resul
 /// The user's own answers go first, and then those of others. The place has the last key, as JSON.
 async fn forget_answers(engines: &Engines, user: UserId, place: Place) -> Result<Progress> {
     let own = [text(caller(user)), int(ROWS_AT_ONCE)];
-    if in_time(async { engines.db.connect().await?.run(&DELETE_ANSWERS, &own).await }).await? > 0 {
+    if in_time(engines.db.run(&DELETE_ANSWERS, &own)).await? > 0 {
         return Ok(Progress::More(place));
     }
     let (after_caller, after_key): (String, String) = serde_json::from_str(&place.name).unwrap_or_default();
@@ -122,7 +122,7 @@ async fn forget_answers(engines: &Engines, user: UserId, place: Place) -> Result
             Column::Text(found.iter().map(|(_, key, _)| key.clone()).collect()),
             Column::Text(vec![refusal; found.len()]),
         ];
-        in_time(async { engines.db.connect().await?.run(&REFUSE, &columns).await }).await?;
+        in_time(engines.db.run(&REFUSE, &columns)).await?;
     }
     let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS_AT_ONCE;
     let next = |(caller, key, _): &(String, String, String)| {

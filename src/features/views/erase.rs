@@ -60,7 +60,7 @@ async fn forget_maker(engines: &Engines, maker: UserId, place: Place) -> Result<
         rows.iter().filter(|(.., actor)| *actor == maker.get()).map(|(stream, item, _)| (stream.clone(), item.clone())).unzip();
     if !streams.is_empty() {
         let columns = [Column::Text(streams), Column::Text(items)];
-        in_time(async { engines.db.connect().await?.run(&FORGET, &columns).await }).await?;
+        in_time(engines.db.run(&FORGET, &columns)).await?;
     }
     let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ITEMS_AT_ONCE;
     let next = |(stream, item, _): &(String, String, i64)| Progress::More(Place { name: format!("{stream} {item}"), ..Place::default() });

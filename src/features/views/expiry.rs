@@ -109,5 +109,5 @@ pub async fn remove(db: &Db, old: &[Old]) -> DbResult<u64> {
         Column::Text(go().map(|(_, _, item, _)| item.clone()).collect()),
         Column::Int(go().map(|(at, ..)| *at).collect()),
     ];
-    db.connect().await?.run(&REMOVE, &columns).await
+    db.run(&REMOVE, &columns).await
 }

@@ -114,6 +114,11 @@ impl Follower {
             return Ok(false);
         }
         let is_used = !store::users_after(&state.db, 0, 1).await?.is_empty();
+        let is_near = |seen: Progress| (0..IDLE_EVENTS).contains(&(kept.head - seen.event_id));
+        if !is_used && expired.is_none() && self.seen.is_some_and(is_near) {
+            // Nobody is to be told, and it goes on from nearly here in any case.
+            return Ok(false);
+        }
         let mut conn = state.db.connect().await?;
         conn.begin().await?;
         let Some(before) = store::lock_progress(&mut conn).await? else {

@@ -265,11 +265,17 @@ impl Recount {
 /// beside its own writes. The streams that users share are left out: to count one is to read all
 /// that ever happened in it.
 pub async fn numbers(db: &Db, users: &[UserId]) -> DbResult<Vec<Difference>> {
-    let mut conn = db.connect().await?;
+    let mut conn = db.borrow().await?;
     let ids: Vec<_> = users.iter().map(|user| user.get()).collect();
-    let chats = sides(&mut conn, &ids, false).await?;
-    let found = count(&mut conn, &ids).await?;
-    let repaired = if found.is_empty() { found } else { repair(&mut conn, &Repair::Numbers(owners(&found))).await? };
+    let differences = numbers_of(&mut conn, &ids).await;
+    conn.give_back_after(&differences);
+    differences
+}
+
+async fn numbers_of(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
+    let chats = sides(conn, users, false).await?;
+    let found = count(conn, users).await?;
+    let repaired = if found.is_empty() { found } else { repair(conn, &Repair::Numbers(owners(&found))).await? };
     Ok([chats, repaired].concat())
 }
 
