@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use headmark::db::{Column, Statement, Type};
+use headmark::db::{Column, Statement, TABLES, Type};
 
 use crate::both_tiers;
 use crate::support::{Tier, World};
@@ -13,6 +13,31 @@ fn written(statement: &str) -> impl Iterator<Item = &str> {
     let after = |verb: &str| statement.split(verb).skip(1).collect::<Vec<_>>();
     let rest = ["insert into ", "update ", "delete from ", "Insert(\""].into_iter().flat_map(after);
     rest.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '_').next())
+}
+
+/// What may read a table of the coordinator though it is executed by owner, by a piece of its text, and why.
+const MAY_READ_THE_COORDINATOR: [(&str, &str); 2] = [
+    ("(select 1 from operations where status = 0)", "that part of the union reads no table of a worker"),
+    ("not exists (select 1 from delivery_jobs t where t.group_id = due.group_id", "what it is compared with was read before"),
+];
+
+/// Citus executes it on the workers, where tables of the coordinator are not.
+#[test]
+fn what_is_executed_by_owner_names_no_table_of_the_coordinator() {
+    let page = include_str!("../../docs/operations/growth.md");
+    let is_spread = |name: &str| TABLES.iter().any(|table| table.name == name);
+    let (mut looked_at, mut wrong) = (0, Vec::new());
+    for statement in headmark::app::statements() {
+        let text = format!("{statement:?}");
+        if !text.contains("owner: Some(") || MAY_READ_THE_COORDINATOR.iter().any(|(piece, _)| text.contains(piece)) {
+            continue;
+        }
+        looked_at += 1;
+        let read = ["from ", "join "].into_iter().flat_map(|word| text.split(word).skip(1));
+        let read = read.filter_map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '_').next());
+        wrong.extend(read.chain(written(&text)).filter(|name| page.contains(&format!("`{name}`")) && !is_spread(name)).map(str::to_owned));
+    }
+    assert!(looked_at > 20 && wrong.is_empty(), "{looked_at}, {wrong:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

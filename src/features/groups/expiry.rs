@@ -6,11 +6,12 @@
 //! is written. What is kept is one run up to the head: a position at or below the head without a
 //! row has expired.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::GroupCommand;
 use super::http::GroupContext;
+use super::message_store::LOAD_WAITING;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::GroupId;
@@ -28,13 +29,11 @@ static OLD: Statement = Statement::one(
     &[("after_at", Type::Int), ("after_group", Type::Int), ("before", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// The first message of each group that is kept, the group's head, and the first message that is yet to be put into
-/// inboxes, which stays; 0: there is none.
+/// The first message of each group that is kept, and the group's head; 0: there is none.
 static BOUNDS: Statement = Statement::new(
     "select r.group_id,
         coalesce((select m.seq from group_messages m where m.group_id = r.group_id order by m.seq limit 1), 0),
-        coalesce((select h.head from heads h where h.owner_id = r.group_id and h.kind = 6 and h.name = ''), 0),
-        coalesce((select min(t.seq) from delivery_jobs t where t.group_id = r.group_id), 0)
+        coalesce((select h.head from heads h where h.owner_id = r.group_id and h.kind = 6 and h.name = ''), 0)
     from {rows} r",
     &[("group_id", Type::Int)],
 )
@@ -78,10 +77,15 @@ impl OldRows for GroupContext {
     }
 
     async fn find(&self, groups: &BTreeSet<i64>, before: UnixMs) -> DbResult<Vec<Old>> {
-        let bounds: Vec<(i64, i64, i64, i64)> = self.db.fetch(&BOUNDS, &[Column::Int(groups.iter().copied().collect())]).await?;
-        let within = |(group, first, head, waiting): (i64, i64, i64, i64)| {
+        let groups = [Column::Int(groups.iter().copied().collect())];
+        let bounds: Vec<(i64, i64, i64)> = self.db.fetch(&BOUNDS, &groups).await?;
+        // By a statement of its own: a distributed database keeps the jobs on the coordinator, beside no shard. What a
+        // job names that comes later, the command leaves.
+        let waiting: Vec<(i64, i64)> = self.db.fetch(&LOAD_WAITING, &groups).await?;
+        let waiting: BTreeMap<i64, i64> = waiting.into_iter().collect();
+        let within = |(group, first, head): (i64, i64, i64)| {
             let last = head.min(first + OWNER_ROWS - 1);
-            let last = if waiting > 0 { last.min(waiting - 1) } else { last };
+            let last = waiting.get(&group).map_or(last, |waiting| last.min(waiting - 1));
             (first >= 1 && last >= first).then_some(Old { owner: group, first, last })
         };
         let within = bounds.into_iter().filter_map(within).collect();

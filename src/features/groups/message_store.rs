@@ -74,7 +74,7 @@ static DELETE_MESSAGES: Statement = Statement::new(
 .by("group_id");
 
 /// The first message of each group that is yet to be put into inboxes, or whose recall is.
-static LOAD_WAITING: Statement = Statement::new(
+pub(super) static LOAD_WAITING: Statement = Statement::new(
     "select t.group_id, min(t.seq)
     from {rows} r
     join delivery_jobs t on t.group_id = r.group_id
