@@ -57,6 +57,35 @@ pub(super) async fn has_citus(conn: &mut PgConnection) -> DbResult<bool> {
 /// The table that the others are placed beside.
 pub(super) const LEADER: &str = "users";
 
+/// The tables that stay on the coordinator. Those that are neither here nor in [`TABLES`] are of a newer version, which
+/// knows where they lie.
+const STAY: [&str; 19] = [
+    "approval_ends",
+    "cache_bypasses",
+    "cache_guard",
+    "delivery_jobs",
+    "erased_users",
+    "event_head",
+    "events",
+    "group_channels",
+    "group_deliveries",
+    "head_changes",
+    "idempotency_keys",
+    "inbox_epoch",
+    "lanes",
+    "notices",
+    "operations",
+    "removals",
+    "replica_beats",
+    "unread_jobs",
+    "unread_progress",
+];
+
+/// Whether this version has a table of this name.
+fn is_known(name: &str) -> bool {
+    STAY.contains(&name) || TABLES.iter().any(|table| table.name == name)
+}
+
 /// A table that Citus knows: its distribution column, none for one that stays on the coordinator;
 /// and the number of those that it lies together with.
 type Place = (Option<String>, i64);
@@ -65,7 +94,7 @@ type Place = (Option<String>, i64);
 #[derive(Debug)]
 pub(super) struct Placed {
     known: BTreeMap<String, Place>,
-    /// The tables of this schema that Citus does not know.
+    /// The tables of this version that Citus does not know.
     plain: Vec<String>,
 }
 
@@ -86,7 +115,7 @@ impl Placed {
             order by 1";
         let plain: Vec<(String,)> = sqlx::query_as(plain).fetch_all(conn).await?;
         let known = known.into_iter().map(|(name, column, together)| (name, (column, together))).collect();
-        Ok(Self { known, plain: plain.into_iter().map(|(name,)| name).collect() })
+        Ok(Self { known, plain: plain.into_iter().map(|(name,)| name).filter(|name| is_known(name)).collect() })
     }
 
     /// The tables that Citus does not know yet, which it must.
@@ -110,13 +139,15 @@ impl Placed {
                 table.name
             ));
         }
-        let spread = self.known.iter().find(|(name, (column, _))| column.is_some() && TABLES.iter().all(|table| table.name != **name));
-        spread.map(|(name, _)| format!("the table {name} of this Citus is distributed, but must stay on the coordinator: undistribute it"))
+        let spread = STAY.iter().find(|name| self.known.get(**name).is_some_and(|(column, _)| column.is_some()));
+        spread.map(|name| format!("the table {name} of this Citus is distributed, but must stay on the coordinator: undistribute it"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn placed(change: impl Fn(&mut BTreeMap<String, Place>)) -> Option<String> {
@@ -136,6 +167,22 @@ mod tests {
         assert!(placed(set("inbox", (Some("user_id".to_owned()), 3))).unwrap().contains("together with users"));
         assert!(placed(set("inbox", (None, 0))).unwrap().contains("not distributed by user_id"));
         assert!(placed(set("lanes", (Some("lane_id".to_owned()), 1))).unwrap().contains("must stay on the coordinator"));
+    }
+
+    #[test]
+    fn a_table_of_a_newer_version_may_lie_anywhere() {
+        let newer = |place: Place| placed(|known| _ = known.insert("of_a_newer_version".to_owned(), place.clone()));
+        assert_eq!([newer((Some("user_id".to_owned()), 1)), newer((Some("name".to_owned()), 9)), newer((None, 0))], [None, None, None]);
+    }
+
+    #[test]
+    fn every_table_is_spread_or_stays() {
+        let page = include_str!("../../../docs/operations/growth.md");
+        let (_, page) = page.split_once("| table | a row for each | goes |").unwrap();
+        let rows = page.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let named: BTreeSet<_> = rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2)).collect();
+        let known: BTreeSet<_> = STAY.into_iter().chain(TABLES.map(|table| table.name)).collect();
+        assert_eq!((named, known.len()), (known.clone(), STAY.len() + TABLES.len()));
     }
 
     #[test]
