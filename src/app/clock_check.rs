@@ -1,11 +1,12 @@
 //! Whether this node's clock agrees with the database's. What is old is removed for good, and keys of writes are not looked
 //! for when they are old: a node whose clock is wrong must not decide what is.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::app::config::Config;
 use crate::base::clock::{Clock, DAY_MS, UnixMs, ahead_of};
 use crate::db::{Db, in_time};
 use crate::engine::lanes::{self, NOT_KNOWN, NOTHING_WRITTEN};
@@ -16,6 +17,10 @@ const MAX_SKEW_MS: i64 = 5 * 60 * 1000;
 /// Beyond this a node does not start. Keys of writes are kept for a day, so that a repeated write would be done again.
 const MAX_SKEW_AT_START_MS: i64 = DAY_MS / 2;
 
+/// Nor does one that is behind by more than this part of the shortest time for which anything is kept: what it writes looks
+/// that much older to the others, and they remove it as much too early.
+const PART_OF_KEPT: i64 = 2;
+
 /// SQLite knows no time but that of the last write. Where that was longer ago, the machine was off, or its clock is wrong:
 /// a node removes nothing at first, while the machine may still learn the time. So it does where it sees the clock jump so
 /// far. A file in the data folder says that the wait is not over, as what is written meanwhile has the wrong time.
@@ -23,7 +28,26 @@ const LONG_AGO_MS: i64 = DAY_MS;
 const WAITS: Duration = Duration::from_secs(60 * 60);
 const WAITS_FILE: &str = "clock-in-doubt";
 
-const HOUR_MS: i64 = 60 * 60 * 1000;
+const MINUTE_MS: i64 = 60 * 1000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+
+/// The shortest time for which anything is kept, by the settings that go below a day.
+fn shortest_kept_ms(config: &Config) -> i64 {
+    HOUR_MS * i64::from(config.events.event_ttl_hours.min(config.operations.operation_ttl_hours))
+}
+
+/// Why a node must not start whose clock is so far ahead of the database's, or behind it.
+fn refusal(ahead_ms: i64, shortest_kept_ms: i64) -> Option<String> {
+    let (way, most) = match ahead_ms {
+        0.. => ("ahead of", MAX_SKEW_AT_START_MS),
+        _ => ("behind", MAX_SKEW_AT_START_MS.min(shortest_kept_ms / PART_OF_KEPT)),
+    };
+    let apart = ahead_ms.saturating_abs();
+    let rounded = |unit: i64| (apart + unit / 2) / unit;
+    let apart_by = if apart < 2 * HOUR_MS { format!("{} minutes", rounded(MINUTE_MS)) } else { format!("{} hours", rounded(HOUR_MS)) };
+    let told = || format!("this machine's clock is {apart_by} {way} the database's: set both right (with NTP), then start again");
+    (apart > most).then(told)
+}
 
 /// What is known of this node's clock.
 #[derive(Debug)]
@@ -43,14 +67,12 @@ impl ClockCheck {
     ///
     /// # Errors
     /// A sentence for the operator: the clocks are too far apart.
-    pub(super) async fn begin(db: Db, data_dir: &Path, clock: Clock) -> Result<Self, String> {
+    pub(super) async fn begin(db: Db, config: &Config, clock: Clock) -> Result<Self, String> {
         let looked = (clock.now(), Instant::now());
-        let mut this = Self { db, clock, file: data_dir.join(WAITS_FILE), waits: None, looked };
+        let mut this = Self { db, clock, file: config.stores.data_dir.join(WAITS_FILE), waits: None, looked };
         let ahead_ms = this.ahead_ms().await.unwrap_or_default();
-        if this.db.is_shared() && ahead_ms.abs() > MAX_SKEW_AT_START_MS {
-            let way = if ahead_ms > 0 { "ahead of" } else { "behind" };
-            let hours = (ahead_ms.abs() + HOUR_MS / 2) / HOUR_MS;
-            return Err(format!("this machine's clock is {hours} hours {way} the database's: set both right (with NTP), then start again"));
+        if this.db.is_shared() {
+            refusal(ahead_ms, shortest_kept_ms(config)).map_or(Ok(()), Err)?;
         }
         if !this.db.is_shared() && (ahead_ms.abs() > LONG_AGO_MS || this.file.exists()) {
             tracing::warn!("this clock may be wrong: the last write was more than a day ago. For an hour nothing is removed for its age");
@@ -131,6 +153,22 @@ mod tests {
     use super::*;
     use crate::app::cli::Cli;
 
+    #[test]
+    fn a_node_that_is_behind_by_half_of_what_is_kept_does_not_start() {
+        let told = |ahead_ms, shortest_ms| refusal(ahead_ms, shortest_ms).unwrap();
+        assert_eq!(
+            [refusal(12 * HOUR_MS, HOUR_MS), refusal(-HOUR_MS / 2, HOUR_MS), refusal(-12 * HOUR_MS, 168 * HOUR_MS)],
+            [None, None, None]
+        );
+        assert!(
+            told(13 * HOUR_MS, HOUR_MS).contains("13 hours ahead of") && told(-13 * HOUR_MS, 168 * HOUR_MS).contains("13 hours behind")
+        );
+        assert!(told(-31 * MINUTE_MS, HOUR_MS).contains("31 minutes behind"));
+        let config = |option, hours| Cli::parse_from(["headmark", option, hours]).into_config().unwrap();
+        let shortest = ["--event-ttl-hours", "--operation-ttl-hours"].map(|option| shortest_kept_ms(&config(option, "3")));
+        assert_eq!(shortest, [3 * HOUR_MS; 2]);
+    }
+
     #[tokio::test]
     #[cfg_attr(not(feature = "failpoints"), ignore = "it sets the clock by a failpoint")]
     async fn a_clock_that_is_set_by_more_than_a_day_makes_a_node_on_sqlite_wait() {
@@ -139,7 +177,7 @@ mod tests {
         let config = Cli::parse_from(["headmark", "--data-dir", dir.to_str().unwrap()]).into_config().unwrap();
         let (db, lock) = Db::open(&config.stores).await.unwrap();
         db.prepare(&config.stores).await.unwrap();
-        let begin = async || ClockCheck::begin(db.clone(), &dir, Clock::System).await.unwrap();
+        let begin = async || ClockCheck::begin(db.clone(), &config, Clock::System).await.unwrap();
         for (hours, agrees) in [(1, true), (30, false), (-30, false)] {
             let mut check = begin().await;
             assert!(check.agrees().await);

@@ -92,7 +92,7 @@ impl App {
             row_sets: ROW_SETS,
             after_commit: Arc::new([Arc::<HotUsers>::clone(&hot), Arc::<FanOut>::clone(&fan_out)]),
         };
-        let clocks = ClockCheck::begin(db.clone(), &config.stores.data_dir, clock.clone()).await?;
+        let clocks = ClockCheck::begin(db.clone(), config, clock.clone()).await?;
         let lanes = Lanes::start(&config.lanes, &engines);
         let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
         let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));

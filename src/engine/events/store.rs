@@ -79,40 +79,27 @@ static KEPT: Statement = Statement::new("select floor, head from event_head wher
 static LOCK_HEAD: Statement =
     Statement::each("select floor from event_head where id = 1", "select floor from event_head where id = 1 for update", &[]);
 
-/// Looks at the oldest alone, so that it costs little where nothing is to go. Those up to the floor go whatever their
-/// time is: nobody can read them any more.
+/// The oldest ones with a time that can be: how old each is.
+static OLDEST: Statement = Statement::one(
+    "select e.last_id, e.created_at
+    from events e
+    where e.last_id > 0 and e.created_at <= $1
+    order by e.last_id
+    limit $2",
+    &[("latest", Type::Int), ("max_rows", Type::Int)],
+);
+
+/// Those up to the floor, whatever their time is: nobody can read them any more.
 static SWEEP: Statement = Statement::one(
     "delete from events
     where batch_id in (
-        select o.batch_id
-        from (
-            select e.batch_id, e.last_id, e.created_at
-            from events e
-            where e.last_id > 0
-            order by e.last_id
-            limit $2
-        ) o
-        where o.created_at < $1 or o.last_id <= (select h.floor from event_head h where h.id = 1)
-    )
-    returning last_id",
-    &[("oldest", Type::Int), ("max_rows", Type::Int)],
-);
-
-/// Up to which number rows are old, by the oldest ones with a time that can be. What has a lower number is older than
-/// those, though a clock that was fast wrote a later time.
-static PASSED: Statement = Statement::one(
-    "select o.last_id
-    from (
-        select e.last_id, e.created_at
+        select e.batch_id
         from events e
-        where e.last_id > 0 and e.created_at <= $2
+        where e.last_id > 0 and e.last_id <= $1
         order by e.last_id
-        limit $3
-    ) o
-    where o.created_at < $1
-    order by o.last_id desc
-    limit 1",
-    &[("oldest", Type::Int), ("latest", Type::Int), ("max_rows", Type::Int)],
+        limit $2
+    )",
+    &[("floor", Type::Int), ("max_rows", Type::Int)],
 );
 
 static RAISE_FLOOR: Statement = Statement::new(
@@ -135,7 +122,7 @@ static END: Statement = Statement::new(
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 13] {
-    [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &KEPT, &END, &LOCK_HEAD, &SWEEP, &PASSED, &RAISE_FLOOR]
+    [&INSERT, &PEEK, &LOCK, &UNNUMBERED, &NUMBER, &SET_HEAD, &READ, &KEPT, &END, &LOCK_HEAD, &OLDEST, &SWEEP, &RAISE_FLOOR]
 }
 
 /// Writes a row of events: how many, of which types, and as a JSON array.
@@ -261,10 +248,10 @@ pub(crate) async fn end(db: &Db) -> DbResult<i64> {
     Ok(rows.first().map_or(0, |(end,)| *end))
 }
 
-/// Takes the lock of the publisher in an open transaction, and waits for it.
-pub(super) async fn lock_head(conn: &mut Conn) -> DbResult<()> {
-    let _: Vec<(i64,)> = conn.fetch(&LOCK_HEAD, &[]).await?;
-    Ok(())
+/// Takes the lock of the publisher in an open transaction, and waits for it. Returns the floor.
+pub(super) async fn lock_head(conn: &mut Conn) -> DbResult<i64> {
+    let rows: Vec<(i64,)> = conn.fetch(&LOCK_HEAD, &[]).await?;
+    Ok(rows.first().map_or(0, |(floor,)| *floor))
 }
 
 /// Removes some rows that were written before this time, of which it is now this time; returns how many.
@@ -277,24 +264,32 @@ pub(crate) async fn sweep(db: &Db, oldest: UnixMs, now: UnixMs) -> DbResult<u64>
 
 async fn sweep_over(conn: &mut Conn, oldest: UnixMs, now: UnixMs) -> DbResult<u64> {
     conn.begin().await?;
-    lock_head(conn).await?;
-    let mut gone = sweep_old(conn, oldest).await?;
-    if gone == 0 {
-        let passed: Vec<(i64,)> = conn.fetch(&PASSED, &ints([oldest.0, now.0 + MAX_AHEAD_MS, SWEEP_ROWS])).await?;
-        if let Some((floor,)) = passed.first() {
-            conn.later(&RAISE_FLOOR, &ints([*floor])).await?;
-            gone = sweep_old(conn, oldest).await?;
-        }
+    let floor = lock_head(conn).await?;
+    let rows: Vec<(i64, i64)> = conn.fetch(&OLDEST, &ints([now.0 + MAX_AHEAD_MS, SWEEP_ROWS])).await?;
+    let raised = passed(&rows, oldest).unwrap_or(0).max(floor);
+    if raised > floor {
+        conn.later(&RAISE_FLOOR, &ints([raised])).await?;
     }
-    let ended = if gone == 0 { conn.rollback().await } else { conn.commit().await };
+    let gone = conn.run(&SWEEP, &ints([raised, SWEEP_ROWS])).await?;
+    let ended = if gone == 0 && raised == floor { conn.rollback().await } else { conn.commit().await };
     ended.map(|()| gone)
 }
 
-/// Removes some of the oldest rows, where they are old, under the lock; returns how many.
-async fn sweep_old(conn: &mut Conn, oldest: UnixMs) -> DbResult<u64> {
-    let gone: Vec<(i64,)> = conn.fetch(&SWEEP, &ints([oldest.0, SWEEP_ROWS])).await?;
-    if let Some(floor) = gone.iter().map(|(last,)| *last).max() {
-        conn.later(&RAISE_FLOOR, &ints([floor])).await?;
+/// Up to which number rows are old: those before the first that is not. A clock that was slow writes rows that look old
+/// among young ones, and what has a lower number than those must stay readable. Rows that a clock that was fast wrote
+/// among old ones are not looked at, and go with them.
+fn passed(rows: &[(i64, i64)], oldest: UnixMs) -> Option<i64> {
+    rows.iter().take_while(|(_, at)| *at < oldest.0).last().map(|(last, _)| *last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_slow_clock_wrote_takes_no_younger_events_with_it() {
+        let passed = |times: &[i64]| passed(&(1..).zip(times.iter().copied()).collect::<Vec<_>>(), UnixMs(100));
+        assert_eq!([passed(&[]), passed(&[100]), passed(&[98, 99]), passed(&[98, 120])], [None, None, Some(2), Some(1)]);
+        assert_eq!([passed(&[98, 120, 40, 121]), passed(&[120, 40])], [Some(1), None]);
     }
-    Ok(u64::try_from(gone.len()).unwrap_or_default())
 }

@@ -212,6 +212,9 @@ both_tiers! {
         client.follow(1, 3).await;
         told(FAST + 3).await;
         sweep().await;
+        client.get("/v1/events?after=0").await.ok();
+        at.fetch_add(2_000_000, std::sync::atomic::Ordering::SeqCst);
+        sweep().await;
         client.get(&format!("/v1/events?after={FAST}")).await.problem(410, "gone");
         assert_eq!(client.get("/v1/events").await.ok()["items"][0]["id"], FAST + 3, "all before what has expired went with it");
         assert_eq!(hand.text("select cast(count(*) as text) from events").await, "1");
