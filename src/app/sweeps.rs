@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::clock_check::ClockCheck;
 use crate::app::state::AppState;
 use crate::base::clock::UnixMs;
+use crate::db::{Db, classify};
 use crate::engine::{events, heads, idempotency, lanes};
 use crate::features::old_rows::RestingWalk;
 use crate::features::rounds::Rounds;
@@ -65,7 +66,7 @@ struct Walks {
 /// Removes what is no longer kept, in bounded rounds, until told to stop.
 pub(super) async fn run(state: AppState, mut clocks: ClockCheck, stop: CancellationToken) {
     let mut tick = tokio::time::interval(SWEEP_EVERY);
-    let mut walks = Walks::default();
+    let (mut walks, mut emptied) = (Walks::default(), Instant::now());
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -82,10 +83,26 @@ pub(super) async fn run(state: AppState, mut clocks: ClockCheck, stop: Cancellat
             let now = state.clock.now();
             sweep(&state, what, now, &mut walks, &stop).await;
         }
-        match state.db.empty_log().await {
-            Ok(true) => {}
-            outcome => tracing::debug!(?outcome, "the log of SQLite is in use; the next sweep tries again"),
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = empty_log(&state.db, &mut emptied) => {}
         }
+    }
+}
+
+/// Empties SQLite's log, if nobody uses it, and tells for how long it was not: what was erased may still be in it.
+async fn empty_log(db: &Db, emptied: &mut Instant) {
+    match db.empty_log().await {
+        Ok(true) => *emptied = Instant::now(),
+        Ok(false) => tracing::debug!("the log of SQLite is in use; the next sweep tries again"),
+        Err(error) => {
+            // What a database says may quote contents.
+            tracing::warn!(class = ?classify(&error), "cannot empty the log of SQLite, where erased text may be; the next sweep tries again");
+            tracing::debug!(?error, "what the database said of its log");
+        }
+    }
+    if !db.is_shared() {
+        metrics::gauge!("headmark_sqlite_log_age_seconds").set(emptied.elapsed().as_secs_f64());
     }
 }
 
@@ -106,11 +123,11 @@ async fn sweep(state: &AppState, what: Aged, now: UnixMs, walks: &mut Walks, sto
         Aged::Posts => sweep_rounds(stop, "posts", || feed::sweep(db, &contexts.feed.config, now)).await,
         Aged::Inbox => {
             if let Some(walk) = walks.inbox.due(Instant::now()) {
-                let removed = inbox::expiry::sweep(&contexts.inbox, walk).await;
-                if removed.is_ok() {
-                    walks.inbox.went_on(Instant::now());
+                let outcome = inbox::expiry::sweep(&contexts.inbox, walk).await;
+                if let Ok(swept) = outcome {
+                    walks.inbox.went_on(swept, Instant::now());
                 }
-                swept("inbox", removed);
+                swept("inbox", outcome.map(|swept| swept.removed));
             }
         }
         Aged::GroupMessages => swept("group_messages", groups::expiry::sweep(&contexts.groups, &mut walks.messages).await),

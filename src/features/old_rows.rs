@@ -61,6 +61,8 @@ impl Default for Walk {
 #[derive(Debug, Default)]
 pub struct RestingWalk {
     walk: Walk,
+    /// Whether a sweep left old rows behind since the walk began.
+    has_left: bool,
     begun: Option<Instant>,
     rests_until: Option<Instant>,
 }
@@ -75,14 +77,25 @@ impl RestingWalk {
         Some(&mut self.walk)
     }
 
-    /// A sweep went on with it, without a failure: at its end it rests.
-    pub fn went_on(&mut self, now: Instant) {
+    /// A sweep went on with it, without a failure: at its end it rests, unless there is more to remove.
+    pub fn went_on(&mut self, swept: Swept, now: Instant) {
+        self.has_left |= swept.has_left;
         if self.walk == Walk::default()
             && let Some(begun) = self.begun.take()
+            && !std::mem::take(&mut self.has_left)
         {
             self.rests_until = Some(now + (now.duration_since(begun) * RESTS).min(MAX_REST));
         }
     }
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Up to how many rows it removed.
+    pub removed: u64,
+    /// Whether it went past old rows that could go, as its time, or that of their page, was over.
+    pub has_left: bool,
 }
 
 /// A page of a walk.
@@ -163,27 +176,28 @@ pub struct Sweep<'a> {
 
 impl Sweep<'_> {
     /// Removes old rows, in bounded rounds, and goes on from where the walk is; at the end it begins
-    /// again. Returns up to how many rows were removed.
+    /// again.
     ///
     /// # Errors
     /// The driver's own, or what the lanes answer.
-    pub async fn run<T: OldRows>(self, rows: &T, walk: &mut Walk) -> Result<u64> {
-        let (mut removed, mut stays, mut rounds) = (0, 0, Rounds::new(self.draining));
+    pub async fn run<T: OldRows>(self, rows: &T, walk: &mut Walk) -> Result<Swept> {
+        let (mut swept, mut stays, mut rounds) = (Swept::default(), 0, Rounds::new(self.draining));
         while rounds.next().await {
             let Page { owners, next } = rows.page(*walk, self.before).await?;
             let (of_page, has_more) = self.remove_of(rows, owners, &rounds).await?;
-            removed += of_page;
+            swept.removed += of_page;
             if has_more && !rounds.are_over() && stays < STAYS {
                 stays += 1;
             } else {
                 // What is left of this page waits for the next walk: it must not keep the others waiting.
+                swept.has_left |= has_more;
                 *walk = next.unwrap_or_default();
                 if next.is_none() {
                     break;
                 }
             }
         }
-        Ok(removed)
+        Ok(swept)
     }
 
     /// Removes what is old of these owners' rows: up to how many, and whether there may be more.
@@ -247,13 +261,29 @@ mod tests {
         let midway = Walk { at: 0, owner: 7 };
         let mut sweep = |minutes, to| {
             let is_due = walk.due(at(minutes)).map(|walk| *walk = to).is_some();
-            walk.went_on(at(minutes));
+            walk.went_on(Swept::default(), at(minutes));
             is_due
         };
         assert!(sweep(0, midway) && sweep(1, midway) && sweep(10, Walk::default()), "it goes on until its end");
         assert!(!sweep(11, midway) && !sweep(39, midway), "it rests three times as long as it took");
         assert!(sweep(40, midway) && sweep(6000, Walk::default()));
         assert!(!sweep(6359, midway) && sweep(6360, midway), "it rests for six hours at most");
+    }
+
+    #[test]
+    fn a_walk_that_left_old_rows_does_not_rest() {
+        let (mut walk, begun) = (RestingWalk::default(), Instant::now());
+        let at = |minutes: u64| begun + Duration::from_secs(60 * minutes);
+        let mut sweep = |minutes, has_left, to| {
+            let is_due = walk.due(at(minutes)).map(|walk| *walk = to).is_some();
+            walk.went_on(Swept { removed: 1, has_left }, at(minutes));
+            is_due
+        };
+        let midway = Walk { at: 0, owner: 7 };
+        assert!(sweep(0, true, midway) && sweep(1, false, Walk::default()), "it left some on the way");
+        assert!(sweep(2, true, Walk::default()), "and some of the last page");
+        assert!(sweep(3, false, midway) && sweep(4, false, Walk::default()));
+        assert!(!sweep(5, false, midway), "then nothing");
     }
 
     #[test]

@@ -115,5 +115,6 @@ pub async fn sweep(state: &GroupContext, walk: &mut Walk) -> Result<u64> {
 /// # Errors
 /// The driver's own, or what the lanes answer.
 pub async fn sweep_before(state: &GroupContext, walk: &mut Walk, before: UnixMs) -> Result<u64> {
-    Sweep { lanes: &state.lanes, draining: &state.polling.draining, before }.run(state, walk).await
+    let sweep = Sweep { lanes: &state.lanes, draining: &state.polling.draining, before };
+    Ok(sweep.run(state, walk).await?.removed)
 }

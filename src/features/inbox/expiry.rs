@@ -17,7 +17,7 @@ use crate::base::ids::UserId;
 use crate::db::{Column, DbResult, Statement, Type};
 use crate::engine::lanes::{self, Job};
 pub use crate::features::old_rows::Walk;
-use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep, ahead, old_within};
+use crate::features::old_rows::{OWNER_ROWS, Old, OldRows, PAGE, Page, Sweep, Swept, ahead, old_within};
 
 /// After how many days a device that was not seen is forgotten.
 const DEVICE_DAYS: i64 = 365;
@@ -117,12 +117,11 @@ impl OldRows for InboxContext {
     }
 }
 
-/// Removes old rows, in bounded rounds, and goes on from where the walk is. Returns up to how many
-/// rows were removed.
+/// Removes old rows, in bounded rounds, and goes on from where the walk is.
 ///
 /// # Errors
 /// The driver's own, or what the lanes answer.
-pub async fn sweep(state: &InboxContext, walk: &mut Walk) -> Result<u64> {
+pub async fn sweep(state: &InboxContext, walk: &mut Walk) -> Result<Swept> {
     let before = state.config.oldest(state.clock.now());
     Sweep { lanes: &state.lanes, draining: &state.polling.draining, before }.run(state, walk).await
 }

@@ -13,7 +13,7 @@ use crate::support::{Hand, Node};
 
 async fn sweep_all(node: &Node) -> u64 {
     let mut walk = Walk::default();
-    let removed = sweep(&node.app.state().contexts.inbox, &mut walk).await.unwrap();
+    let removed = sweep(&node.app.state().contexts.inbox, &mut walk).await.unwrap().removed;
     assert_eq!(walk, Walk::default(), "it came to the end");
     removed
 }
