@@ -14,7 +14,7 @@ use crate::base::ids::UserId;
 const PART: u32 = 10;
 const MAX_CHANGES: u32 = 1000;
 
-/// How many turns may be remembered before those that nobody holds or waits for are forgotten.
+/// How many turns may at least be remembered before those that nobody holds or waits for are forgotten.
 const REMEMBERED: usize = 1024;
 
 /// Each user's places, where somebody has any or waits for some.
@@ -22,13 +22,21 @@ const REMEMBERED: usize = 1024;
 pub(super) struct OwnTurns {
     /// How many changes a user has places for.
     places: u32,
-    users: Mutex<HashMap<UserId, Arc<Semaphore>, IdHash>>,
+    users: Mutex<Users>,
+}
+
+#[derive(Debug)]
+struct Users {
+    turns: HashMap<UserId, Arc<Semaphore>, IdHash>,
+    /// From how many on it is looked again which nobody holds. Twice what was left the last time: where most are held, not
+    /// each call looks at all.
+    look_at: usize,
 }
 
 impl OwnTurns {
     /// For queues with room for so many changes.
     pub(super) fn new(room: u32) -> Self {
-        Self { places: (room / PART).clamp(1, MAX_CHANGES), users: Mutex::default() }
+        Self { places: (room / PART).clamp(1, MAX_CHANGES), users: Mutex::new(Users { turns: HashMap::default(), look_at: REMEMBERED }) }
     }
 
     /// Waits for places for so many changes of a user, or for all where that are more. They are kept
@@ -39,9 +47,10 @@ impl OwnTurns {
     }
 
     fn of(&self, user: UserId) -> Arc<Semaphore> {
-        let mut turns = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= REMEMBERED {
+        let Users { turns, look_at } = &mut *self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= *look_at {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            *look_at = (2 * turns.len()).max(REMEMBERED);
         }
         Arc::clone(turns.entry(user).or_insert_with(|| Arc::new(Semaphore::new(usize::try_from(self.places).unwrap_or(1)))))
     }
@@ -65,9 +74,22 @@ mod tests {
         for other in 2..2 * REMEMBERED {
             assert!(turns.take(user(other), 20, soon()).await.is_some());
         }
-        assert!(turns.users.lock().unwrap().len() <= REMEMBERED, "what nobody holds is forgotten");
+        assert!(turns.users.lock().unwrap().turns.len() <= REMEMBERED, "what nobody holds is forgotten");
         assert!(turns.take(user(1), 6, soon()).await.is_none(), "what somebody holds is not");
         drop(first);
         assert!(turns.take(user(1), 20, soon()).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn where_many_hold_turns_not_each_call_looks_at_all() {
+        let turns = OwnTurns::new(200);
+        let of = |ids: std::ops::Range<usize>| ids.map(|id| turns.of(UserId::try_from(i64::try_from(id).unwrap()).unwrap()));
+        let look_at = || turns.users.lock().unwrap().look_at;
+        let held: Vec<_> = of(1..2 * REMEMBERED + 1).collect();
+        assert_eq!(look_at(), 2 * REMEMBERED, "all were held");
+        drop(held);
+        let _ = of(1..4 * REMEMBERED).count();
+        assert_eq!(look_at(), REMEMBERED, "none was held");
+        assert!(turns.users.lock().unwrap().turns.len() <= REMEMBERED);
     }
 }
