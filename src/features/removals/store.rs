@@ -25,13 +25,14 @@ static REMEMBER: Statement = Statement::new(
     &[("id_hash", Type::Text), ("operation_id", Type::Text)],
 );
 
-/// Those that are due, and those that are so far ahead that a clock was fast: neither takes the room of the others.
+/// Those that are due, and those that are so far ahead that a clock was fast: neither takes the room of the others. Nor do
+/// those whose kind or step only a newer version knows.
 static DUE: Statement = Statement::one(
     "select d.operation_id, d.kind, d.subject_id, d.step, d.after_id, d.after_seq, d.after_name, d.due_at
     from (
         select r.operation_id, r.kind, r.subject_id, r.step, r.after_id, r.after_seq, r.after_name, r.due_at
         from removals r
-        where r.finished_at = 0 and r.due_at <= $1
+        where r.finished_at = 0 and r.due_at <= $1 and $4 like '% ' || cast(r.kind as text) || ':' || r.step || ' %'
         order by r.due_at
         limit $3
     ) d
@@ -40,11 +41,11 @@ static DUE: Statement = Statement::one(
     from (
         select r.operation_id, r.kind, r.subject_id, r.step, r.after_id, r.after_seq, r.after_name, r.due_at
         from removals r
-        where r.finished_at = 0 and r.due_at > $2
+        where r.finished_at = 0 and r.due_at > $2 and $4 like '% ' || cast(r.kind as text) || ':' || r.step || ' %'
         order by r.due_at
         limit $3
     ) a",
-    &[("now", Type::Int), ("ahead", Type::Int), ("max_rows", Type::Int)],
+    &[("now", Type::Int), ("ahead", Type::Int), ("max_rows", Type::Int), ("known", Type::Text)],
 );
 
 /// When the oldest unfinished one began; 0 if there is none.
@@ -127,10 +128,23 @@ pub(super) async fn remember(conn: &mut Conn, erased: &[(UserId, &OperationId)])
 /// A row of [`DUE`].
 type DueRow = (String, i64, i64, String, i64, i64, String, i64);
 
+/// The kinds and names of steps that this version knows, as [`due`] takes them.
+#[derive(Debug, Clone)]
+pub struct Known(String);
+
+impl Known {
+    /// These.
+    #[must_use]
+    pub fn new<'a>(steps: impl IntoIterator<Item = (RemovalKind, &'a str)>) -> Self {
+        let each = steps.into_iter().map(|(kind, step)| format!(" {}:{step}", kind.code()));
+        Self(each.chain([" ".to_owned()]).collect())
+    }
+}
+
 /// Removals that may go on now, those that are due longest first, and then those that a node may have left. One of a
-/// kind that only a newer version knows is left to it.
-pub async fn due(db: &Db, now: UnixMs, max_rows: i64) -> DbResult<Vec<Removal>> {
-    let rows: Vec<DueRow> = db.fetch(&DUE, &[int(now.0), int(now.0 + AHEAD_MS), int(max_rows)]).await?;
+/// kind, or at a step, that only a newer version knows is left to it.
+pub async fn due(db: &Db, known: &Known, now: UnixMs, max_rows: i64) -> DbResult<Vec<Removal>> {
+    let rows: Vec<DueRow> = db.fetch(&DUE, &[int(now.0), int(now.0 + AHEAD_MS), int(max_rows), text(&known.0)]).await?;
     let removal = |(id, kind, subject, step, after_id, after_seq, after_name, due_at): DueRow| {
         let place = Place { id: after_id, seq: after_seq, name: after_name };
         Some(Removal { id: id.parse().ok()?, kind: RemovalKind::of_row(kind)?, subject, step, place, due_at: UnixMs(due_at) })

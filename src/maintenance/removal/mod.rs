@@ -83,7 +83,7 @@ pub(crate) async fn run(state: Arc<RemovalContext>, stop: CancellationToken) {
 async fn round(state: &RemovalContext, seen: &mut Seen, stop: &CancellationToken) -> Result<usize> {
     measure(state, seen).await;
     let now = state.engines.clock.now();
-    let found = in_time(store::due(&state.engines.db, now, MAX_REMOVALS)).await?;
+    let found = in_time(store::due(&state.engines.db, &state.steps.known, now, MAX_REMOVALS)).await?;
     let mut due = seen.abandoned.ended(found, |removal| (removal.id.clone(), removal.due_at), now, Instant::now());
     let outcomes = join_all(due.iter_mut().map(|removal| turn(state, removal, stop))).await;
     for (removal, outcome) in due.iter().zip(&outcomes) {
@@ -120,7 +120,7 @@ async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &Cancellation
         None => return Ok(()),
     }
     for _ in 0..BATCHES_PER_TURN {
-        // A step that only a newer version has is left to it.
+        // Those that this version does not know are not found as due.
         let Some((step, next)) = state.steps.at(removal.kind, &removal.step) else { return Ok(()) };
         let (name, place, due_at) = match batch(state, step, removal).await? {
             Progress::More(place) => (step.name, place, lease()),

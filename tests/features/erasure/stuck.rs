@@ -23,6 +23,26 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// A node of a newer version has died, and none runs that knows what it began.
+    async fn removals_that_only_a_newer_version_knows_keep_no_others(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        client.get("/v1/users/2/badges").await.ok();
+        let mut hand = Hand::on(&world).await;
+        let row = |n: i64, kind, step: &str| format!("('0190163d8694739b3d5c2a7f0011223{n}', {kind}, 7, 'open', '{step}', 0, 0, '', {n}, 1, 0)");
+        let rows = |from, kind, step: &str| (from..from + 4).map(|n| row(n, kind, step)).collect::<Vec<_>>().join(", ");
+        for rows in [rows(0, 99, ""), rows(4, 1, "of_a_newer_version")] {
+            hand.run(&format!("insert into removals
+                (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
+                values {rows}")).await;
+        }
+        let location = erase(client, 2).await;
+        erased(client, &location).await;
+        let theirs = "select cast(sum(due_at) as text) || ':' || cast(count(*) as text) from removals where finished_at = 0";
+        assert_eq!(hand.text(theirs).await, "28:8", "they are left as they are");
+        node.stop().await;
+    }
+
     /// A node whose clock was a year ahead has died with the removal in hand.
     async fn a_lease_far_in_the_future_ends(world: World) {
         let node = node(&world).await;
