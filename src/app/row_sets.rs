@@ -45,13 +45,14 @@ pub static ENTRY_READER: LazyLock<EntryReader> = LazyLock::new(|| EntryReader::n
 /// Every statement of the program: those of the sets, and those of files without one.
 #[must_use]
 pub fn statements() -> Vec<&'static Statement> {
-    let others: [&[&'static Statement]; 45] = [
+    let others: [&[&'static Statement]; 46] = [
         &lanes::statements(),
         &[entries::statement()],
         &marks::store::statements(),
         &marks::users::statements(),
         &heads::store::statements(),
         &heads::erased::statements(),
+        &heads::first_look::statements(),
         &feed::erase::statements(),
         &events::store::statements(),
         &events::erased::statements(),

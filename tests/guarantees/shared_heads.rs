@@ -11,7 +11,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use crate::both_tiers;
-use crate::support::{Client, Hand, Node, Reply, Tier, World, eventually, eventually_within};
+use crate::support::{Client, Hand, Node, Proxy, Reply, Tier, World, eventually, eventually_within};
 
 async fn send(client: &Client, channel: &str) -> Reply {
     client.post(&format!("/v1/broadcasts/{channel}"), &json!({"title": "t"})).await
@@ -190,5 +190,42 @@ async fn changes_of_heads_touch_no_index() {
     eventually_within(30, "Postgres has counted", count).await;
     let (all, hot) = updates(&mut conn).await;
     assert!(hot * 20 >= all * 19, "{hot} of {all}");
+    node.stop().await;
+}
+
+/// How many notices there are: more than two pages of a first look.
+const NOTICES: i64 = 30_000;
+
+/// To send them all takes longer than one look may: some 60 pieces of an answer, each so much later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_look_takes_as_long_as_there_are_notices() {
+    let mut world = World::new(Tier::Server).await;
+    let mut hand = Hand::on(&world).await;
+    // Every third is withdrawn, those of the first half once all were sent.
+    hand.run(&format!(
+        "insert into notices (channel, seq, position, content, created_at, expires_at, withdrawn, changed)
+            select 'c' || g % 3, (g + 2) / 3, g, '{{}}', 1, 0, case when g % 9 = 0 then 1 else 0 end,
+                case when g % 9 = 0 and g * 2 < {NOTICES} then {NOTICES} + g else g end
+            from generate_series(1, {NOTICES}) g;
+        insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch)
+            select 0, 2, channel, max(seq), '', 0, max(seq), max(position), 1, 77, 1 from notices group by channel;
+        insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch)
+            values (0, 7, '', 2 * {NOTICES}, '', 0, 2 * {NOTICES}, 0, 1, 77, 1)"
+    ))
+    .await;
+    let (proxy, url) = Proxy::start(&world.database_url).await;
+    world.database_url = url;
+    proxy.slow(std::time::Duration::from_millis(50));
+    let node = world.node().await;
+    let heads = &node.app.state().heads;
+    let all = || ["c0", "c1", "c2"].map(|name| heads.broadcast_state().channels[name].unread(0, 0));
+    let withdrawn = NOTICES / 9;
+    assert_eq!((heads.broadcast_state().head, all()), (2 * NOTICES, [NOTICES / 3 - withdrawn, NOTICES / 3, NOTICES / 3]));
+    // A node that runs reads them again.
+    let began = heads.history();
+    hand.run("update inbox_epoch set epoch = 'another'").await;
+    eventually_within(20, "it is in the other epoch, and up to date", async || &*heads.epoch() == "another" && heads.is_fresh()).await;
+    assert_ne!(heads.history(), began);
+    assert_eq!(all(), [NOTICES / 3 - withdrawn, NOTICES / 3, NOTICES / 3]);
     node.stop().await;
 }

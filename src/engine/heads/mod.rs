@@ -19,7 +19,8 @@
 //! changed since. Nothing can be missed, as a number drawn before its commit could be. A head only
 //! ever goes from a lower version to a higher one, whichever way it comes.
 //!
-//! A *look* is that question: one statement, so that all it finds is of one moment.
+//! A *look* is that question: one statement, so that all it finds is of one moment. The first one reads
+//! much ahead (`first_look.rs`).
 //! [`Heads::catch_up`] waits for a look that began after it was called. So it shows every commit
 //! that anybody had been told of by then. One look serves all who asked before it began.
 //!
@@ -33,6 +34,7 @@ mod cached_head;
 mod deleted;
 mod distributed;
 pub mod erased;
+pub mod first_look;
 mod followed;
 mod kept_count;
 pub mod store;
@@ -52,8 +54,10 @@ use tokio_util::sync::CancellationToken;
 pub use self::broadcast_state::{BroadcastState, Channel, Dot};
 pub use self::cached_head::CachedHead;
 pub use self::deleted::Deleted;
+use self::first_look::ReadAhead;
 use self::followed::Followed;
 pub use self::kept_count::KeptCount;
+use self::store::Look;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
 use crate::base::clock::{Clock, UnixMs};
@@ -67,8 +71,12 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(500);
 /// For how long what was last heard counts as new.
 const FRESH: Duration = Duration::from_millis(1800);
 
-/// How long one look at the database may take.
+/// How long one look at the database may take. A first look has a longer limit, for each of its statements.
 const MAX_LOOK: Duration = Duration::from_secs(1);
+
+/// How long anybody waits for a look to come: for one that is under way, and the next one. A first look may
+/// take longer than anybody should wait.
+const MAX_WAIT: Duration = Duration::from_millis(2500);
 
 /// Two looks begin at least so far apart, however many ask for one.
 const LOOKS_APART: Duration = Duration::from_millis(10);
@@ -239,7 +247,7 @@ impl Heads {
     /// here. A look goes on also where nobody waits for it any more.
     ///
     /// # Errors
-    /// The pool's, should that look have failed; the log has the database's own.
+    /// The pool's, should that look have failed or take too long; the log has the database's own.
     pub async fn catch_up(self: &Arc<Self>) -> DbResult<()> {
         let mut looked = self.looked.subscribe();
         let asked = Instant::now();
@@ -251,8 +259,9 @@ impl Heads {
                 }
             });
         }
-        match looked.wait_for(|looked| looked.began.is_some_and(|began| began >= asked)).await {
-            Ok(looked) if looked.answered => Ok(()),
+        let over = looked.wait_for(|looked| looked.began.is_some_and(|began| began >= asked));
+        match tokio::time::timeout(MAX_WAIT, over).await {
+            Ok(Ok(looked)) if looked.answered => Ok(()),
             _ => Err(sqlx::Error::PoolTimedOut),
         }
     }
@@ -286,16 +295,15 @@ impl Heads {
         if let Some(last) = followed.last {
             tokio::time::sleep_until(last + LOOKS_APART).await;
         }
-        // In this order: who still saw that a look was coming asked before it began.
-        self.is_coming.store(false, Ordering::Release);
-        let (began, at) = (Instant::now(), self.clock.now());
-        followed.last = Some(began);
-        if followed.is_old((began, at)) {
+        let mut moment = self.begin();
+        followed.last = Some(moment.0);
+        if followed.is_old(moment) {
             followed.lanes = None;
         }
-        let outcome = tokio::time::timeout(MAX_LOOK, self.look_at(&mut followed)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        let outcome = self.look_at(&mut followed, &mut moment).await;
+        let (began, _) = moment;
         if outcome.is_ok() {
-            followed.answered = Some((began, at));
+            followed.answered = Some(moment);
             self.fresh_until.store(Arc::new(Some(began + FRESH)));
             self.lanes.store(Arc::new(followed.lanes.iter().flatten().map(|(lane, batch)| (*lane, *batch)).collect()));
         }
@@ -304,10 +312,18 @@ impl Heads {
         outcome
     }
 
-    async fn look_at(&self, followed: &mut Followed) -> DbResult<()> {
+    /// A look begins now, by either clock.
+    fn begin(&self) -> (Instant, UnixMs) {
+        // In this order: who still saw that a look was coming asked before it began.
+        self.is_coming.store(false, Ordering::Release);
+        (Instant::now(), self.clock.now())
+    }
+
+    async fn look_at(&self, followed: &mut Followed, moment: &mut (Instant, UnixMs)) -> DbResult<()> {
         let here = self.broadcast_state.load_full();
         if let Some(lanes) = &followed.lanes {
-            let look = store::look(&self.db, lanes, here.head).await?;
+            let look = store::look(&self.db, lanes, here.head);
+            let look = tokio::time::timeout(MAX_LOOK, look).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
             if !look.is_partial(lanes) && look.epoch == here.epoch {
                 let is_shared = |(key, _): &(StreamKey, Stream)| matches!(key.kind, Kind::BroadcastState | Kind::Broadcast | Kind::Dot);
                 if !look.notices.is_empty() || look.heads.iter().any(is_shared) {
@@ -320,8 +336,18 @@ impl Heads {
         }
         // Nothing is here yet, too much was missed, or another database is instead of the one that
         // was here.
-        let look = store::first_look(&self.db).await?;
-        let is_other_history = look.epoch != here.epoch;
+        let ahead = ReadAhead::read(&self.db).await?;
+        // Whoever asked while it was read ahead is served, too: all is of the moment that comes now.
+        *moment = self.begin();
+        let look = ahead.look(&self.db).await?;
+        self.begin_with(&look);
+        followed.lanes = Some(look.lanes);
+        Ok(())
+    }
+
+    /// What a first look has found is all there is.
+    fn begin_with(&self, look: &Look) {
+        let is_other_history = look.epoch != self.broadcast_state.load().epoch;
         if is_other_history {
             // First: nothing that was kept before is shown as of the new epoch.
             self.epochs.fetch_add(1, Ordering::AcqRel);
@@ -336,8 +362,6 @@ impl Heads {
             // Again: nor what was made meanwhile of heads that were still the old ones.
             self.epochs.fetch_add(1, Ordering::AcqRel);
         }
-        followed.lanes = Some(look.lanes);
-        Ok(())
     }
 
     /// Puts another broadcast state instead of the one that is here. `next` is asked again should

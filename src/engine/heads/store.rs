@@ -174,26 +174,6 @@ static LOOK: Statement = Statement::each(
     &[("lane_id", Type::Int), ("batch", Type::Int)],
 ).distributed(distributed::LOOK);
 
-/// The same for a node that knows nothing yet: of the heads all channels and dots, and the
-/// broadcast state itself.
-static FIRST_LOOK: Statement = Statement::new(
-    "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version,
-        0 as position, 0 as at, '' as mention_all
-    from inbox_epoch e
-    where e.id = 1
-    union all
-    select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0, ''
-    from lanes l
-    union all
-    select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
-    from heads h
-    where h.owner_id = 0 and h.kind in (2, 3, 7)
-    union all
-    select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
-    from notices n",
-    &[],
-);
-
 /// How many channels and dots there are, and how many there were with those that are deleted; one whose
 /// row was only made to be locked is none.
 static COUNT_SHARED: Statement = Statement::new(
@@ -206,8 +186,8 @@ static COUNT_SHARED: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 10] {
-    [&LOAD, &LOCK, &MAKE, &UNMAKE, &SAVE, &LOG, &SWEEP, &LOOK, &FIRST_LOOK, &COUNT_SHARED]
+pub fn statements() -> [&'static Statement; 9] {
+    [&LOAD, &LOCK, &MAKE, &UNMAKE, &SAVE, &LOG, &SWEEP, &LOOK, &COUNT_SHARED]
 }
 
 /// More changes than this are not taken in one by one.
@@ -338,7 +318,7 @@ pub(super) struct Look {
     pub(super) notices: Vec<NoticeRow>,
 }
 
-/// A row of [`LOOK`].
+/// A row of [`LOOK`], and of a first look.
 type LookRow = (i64, i64, i64, String, i64, String, i64, i64, i64, i64, String);
 
 impl Look {
@@ -349,7 +329,7 @@ impl Look {
         self.heads.len() > MAX_CHANGES || self.lanes.iter().any(is_far)
     }
 
-    fn of(rows: Vec<LookRow>) -> Self {
+    pub(super) fn of(rows: Vec<LookRow>) -> Self {
         let mut look = Self::default();
         for (part, a, b, name, head, retracted, floor, version, position, at, mention_all) in rows {
             match part {
@@ -363,11 +343,6 @@ impl Look {
         }
         look
     }
-}
-
-/// What a node that knows nothing yet begins with: all channels and dots, and how far each lane is.
-pub(super) async fn first_look(db: &Db) -> DbResult<Look> {
-    Ok(Look::of(db.fetch(&FIRST_LOOK, &[]).await?))
 }
 
 /// What changed after these batches of these lanes, and on the broadcast state after this head of
