@@ -72,7 +72,7 @@ impl Conn {
     pub async fn forget_plans(&mut self) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
-            Self::Postgres(conn) => conn.sent().await?.execute("discard plans").await.map(|_| ()),
+            Self::Postgres(conn) => conn.execute("discard plans").await,
         }
     }
 
@@ -127,8 +127,8 @@ impl Conn {
         match self {
             Self::Sqlite(conn) => sqlite::query_as(statement, columns)?.fetch_all(conn.as_mut()).await,
             Self::Postgres(conn) => {
-                if let Some(conn) = conn.at_once() {
-                    return dialect::postgres_query_as(statement, columns)?.fetch_all(conn).await;
+                if let Some((conn, answers)) = conn.at_once() {
+                    return answers.of(1, dialect::postgres_query_as(statement, columns)?.fetch_all(conn)).await;
                 }
                 conn.add(statement, columns, Wanted::Rows);
                 from_rows(conn.send().await?.pop())
@@ -145,8 +145,8 @@ impl Conn {
         match self {
             Self::Sqlite(conn) => Ok(sqlite::query(statement, columns)?.execute(conn.as_mut()).await?.rows_affected()),
             Self::Postgres(conn) => {
-                if let Some(conn) = conn.at_once() {
-                    return Ok(dialect::postgres_query(statement, columns)?.execute(conn).await?.rows_affected());
+                if let Some((conn, answers)) = conn.at_once() {
+                    return Ok(answers.of(1, dialect::postgres_query(statement, columns)?.execute(conn)).await?.rows_affected());
                 }
                 conn.add(statement, columns, Wanted::Rows);
                 Ok(conn.send().await?.pop().unwrap_or_default().affected)
@@ -212,6 +212,13 @@ impl Conn {
         }
     }
 
+    /// Has its statements take as long as they like: Postgres is told so by how the connection is opened.
+    pub(super) fn be_patient(&mut self) {
+        if let Self::Postgres(conn) = self {
+            conn.be_patient();
+        }
+    }
+
     /// Whether row locks are needed: on SQLite the one writer has them all.
     #[must_use]
     pub fn locks_rows(&self) -> bool {
@@ -231,9 +238,7 @@ impl Conn {
     /// The driver's own.
     pub async fn finish_commits(&mut self) -> DbResult<()> {
         match self {
-            Self::Postgres(conn) if conn.is_distributed() => {
-                conn.sent().await?.execute("select recover_prepared_transactions()").await.map(|_| ())
-            }
+            Self::Postgres(conn) if conn.is_distributed() => conn.execute("select recover_prepared_transactions()").await,
             _ => Ok(()),
         }
     }
@@ -245,7 +250,7 @@ impl Conn {
     pub async fn ping(&mut self) -> DbResult<()> {
         match self {
             Self::Sqlite(conn) => conn.ping().await,
-            Self::Postgres(conn) => conn.sent().await?.ping().await,
+            Self::Postgres(conn) => conn.ping().await,
         }
     }
 

@@ -18,7 +18,7 @@ impl Conn {
     pub async fn explain(&mut self, statement: &'static Statement, columns: &[Column], analyze: bool) -> DbResult<Option<String>> {
         let Self::Postgres(conn) = self else { return Ok(None) };
         let sql = statement.text(conn.is_distributed());
-        let conn = conn.sent().await?;
+        let (conn, _) = conn.sent().await?;
         let types = dialect::postgres_types(statement, &[]);
         // Never given out twice, as one that fails stays.
         let name = format!("explained_{}_{analyze}", std::ptr::from_ref(statement).addr());

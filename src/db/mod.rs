@@ -9,6 +9,7 @@
 //! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`]
 //! or inside a transaction of a [`Conn`].
 
+mod answer;
 mod borrowed;
 mod by_owner;
 mod cells;
@@ -141,7 +142,9 @@ impl Db {
             Self::Sqlite { .. } => self.connect().await,
             Self::Postgres { options, shards, .. } => {
                 let options = options.clone().options([("statement_timeout", "0")]);
-                Opener::Postgres(options, shards.clone()).open().await
+                let mut conn = Opener::Postgres(options, shards.clone()).open().await?;
+                conn.be_patient();
+                Ok(conn)
             }
         }
     }
@@ -205,7 +208,7 @@ impl Db {
         let mut lent = self.reads().acquire().await?;
         let outcome = match &mut lent.conn {
             Conn::Sqlite(conn) => conn.execute("select 1").await.map(|_| ()),
-            Conn::Postgres(conn) => conn.sent().await?.execute("select 1").await.map(|_| ()),
+            Conn::Postgres(conn) => conn.execute("select 1").await,
         };
         if outcome.is_ok() {
             lent.give_back();

@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use sqlx::postgres::PgRow;
-use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Either, Executor as _, PgConnection, SqlSafeStr};
 
+use super::answer::Answers;
 use super::column::Column;
 use super::dialect::{Bound, Statement};
 use super::errors::DbResult;
@@ -33,6 +34,7 @@ const MUCH_BYTES: usize = 128 << 10;
 #[derive(Debug)]
 pub struct PgConn {
     conn: PgConnection,
+    answers: Answers,
     waiting: Waiting,
     /// The names of the statements that are prepared.
     prepared: HashMap<Prepared, u64>,
@@ -58,6 +60,8 @@ struct Waiting {
     /// The contents that the text finds in settings of the session.
     bound: Vec<Bound>,
     begins: bool,
+    /// How many statements of the text may take long: not those that begin, prepare or tidy up.
+    executes: u32,
 }
 
 /// What is wanted of a statement.
@@ -114,30 +118,49 @@ pub(super) struct Done {
 
 impl PgConn {
     pub(super) fn new(conn: PgConnection, shards: Option<Arc<Shards>>) -> Self {
-        Self { conn, waiting: Waiting::default(), prepared: HashMap::new(), next_name: 0, shards, lock_wait: None }
+        let (answers, waiting) = (Answers::default(), Waiting::default());
+        Self { conn, answers, waiting, prepared: HashMap::new(), next_name: 0, shards, lock_wait: None }
     }
 
-    /// The connection itself, if nothing waits, and a statement needs to be executed only once.
-    pub(super) fn at_once(&mut self) -> Option<&mut PgConnection> {
-        if self.waiting.text.is_empty() && self.shards.is_none() { Some(&mut self.conn) } else { None }
+    /// Its statements may take as long as they like.
+    pub(super) fn be_patient(&mut self) {
+        self.answers.be_patient();
+    }
+
+    /// The connection itself, if nothing waits, and a statement needs to be executed only once; and
+    /// what has to wait for its answer.
+    pub(super) fn at_once(&mut self) -> Option<(&mut PgConnection, &mut Answers)> {
+        if self.waiting.text.is_empty() && self.shards.is_none() { Some((&mut self.conn, &mut self.answers)) } else { None }
     }
 
     pub(super) fn is_distributed(&self) -> bool {
         self.shards.is_some()
     }
 
-    /// The connection itself, once everything is sent that waited.
-    pub(super) async fn sent(&mut self) -> DbResult<&mut PgConnection> {
+    /// The connection itself, once everything is sent that waited; and what has to wait for its answer.
+    pub(super) async fn sent(&mut self) -> DbResult<(&mut PgConnection, &mut Answers)> {
         if !self.waiting.text.is_empty() {
             self.send().await?;
         }
-        Ok(&mut self.conn)
+        Ok((&mut self.conn, &mut self.answers))
+    }
+
+    /// Executes a text that is no [`Statement`], once everything is sent that waited.
+    pub(super) async fn execute(&mut self, text: impl SqlSafeStr + Send) -> DbResult<()> {
+        let (conn, answers) = self.sent().await?;
+        answers.of(1, conn.execute(text.into_sql_str())).await.map(|_| ())
+    }
+
+    /// Whether it still works.
+    pub(super) async fn ping(&mut self) -> DbResult<()> {
+        let (conn, answers) = self.sent().await?;
+        answers.of(1, conn.ping()).await
     }
 
     /// Sets how long a statement waits for a lock.
     pub(super) async fn set_lock_timeout(&mut self, wait: Duration) -> DbResult<()> {
         let text = format!("set lock_timeout = {}", wait.as_millis());
-        self.sent().await?.execute(AssertSqlSafe(text)).await?;
+        self.execute(AssertSqlSafe(text)).await?;
         self.lock_wait = Some(wait);
         Ok(())
     }
@@ -145,14 +168,6 @@ impl PgConn {
     pub(super) fn begin(&mut self) {
         self.waiting = Waiting { begins: true, ..Waiting::default() };
         self.waiting.add(Wanted::Nothing).push_str("begin");
-    }
-
-    /// Begins a transaction in which workers wait for locks only as long as the coordinator does. They
-    /// are told the whole text that has the setting in it, so it goes alone.
-    async fn begin_on_workers(&mut self, wait: Duration) -> DbResult<()> {
-        self.conn.execute("begin").await?;
-        let text = format!("set local lock_timeout = {}", wait.as_millis());
-        self.conn.execute(AssertSqlSafe(text)).await.map(|_| ())
     }
 
     /// Adds a statement to what waits: on a distributed database, for each shard that has rows of it.
@@ -192,6 +207,7 @@ impl PgConn {
         });
         let before = self.waiting.bound.len();
         let mut bound = std::mem::take(&mut self.waiting.bound);
+        self.waiting.executes += 1;
         let text = self.waiting.add(wanted);
         let _ = write!(text, "execute hm{name}");
         dialect::write_parameters(statement, columns, text, &mut bound);
@@ -208,41 +224,9 @@ impl PgConn {
     /// Sends all that waits, and returns what the statements did whose rows are wanted. An error is
     /// that of the first statement that failed; none after it was executed.
     pub(super) async fn send(&mut self) -> DbResult<Vec<Done>> {
-        let Waiting { mut text, wanted, prepares, bound, begins } = std::mem::take(&mut self.waiting);
-        if !bound.is_empty() {
-            sent::sent(1);
-            let (text, arguments) = dialect::bind(bound)?;
-            sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut self.conn).await?;
-        }
-        let mut wanted = wanted.into_iter();
-        if let (true, Some(_), Some(wait)) = (begins, &self.shards, self.lock_wait) {
-            self.begin_on_workers(wait).await?;
-            text.drain(..text.find(';').map_or(text.len(), |end| end + 1));
-            wanted.next();
-        }
-        let (mut all, mut rows): (Vec<Done>, _) = (Vec::new(), Vec::new());
-        {
-            let mut answers = self.conn.fetch_many(sqlx::raw_sql(AssertSqlSafe(text)));
-            while let Some(answer) = answers.try_next().await.map_err(missed)? {
-                match answer {
-                    Either::Right(row) => rows.push(row),
-                    // The end of a statement.
-                    Either::Left(result) => {
-                        let (rows, affected) = (std::mem::take(&mut rows), result.rows_affected());
-                        match wanted.next() {
-                            Some(Wanted::Rows) => all.push(Done { rows, affected }),
-                            Some(Wanted::MoreRows) => {
-                                if let Some(done) = all.last_mut() {
-                                    done.rows.extend(rows);
-                                    done.affected += affected;
-                                }
-                            }
-                            Some(Wanted::Nothing | Wanted::All(_)) | None => {}
-                        }
-                    }
-                }
-            }
-        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let begins_on_workers = self.lock_wait.filter(|_| waiting.begins && self.shards.is_some());
+        let (all, prepares) = self.answers.of(waiting.executes, send(&mut self.conn, waiting, begins_on_workers)).await?;
         self.prepared.extend(prepares);
         Ok(all)
     }
@@ -269,6 +253,53 @@ impl PgConn {
         if std::mem::take(&mut self.waiting).begins {
             return Ok(());
         }
-        self.conn.execute("rollback").await.map(|_| ())
+        self.execute("rollback").await
     }
+}
+
+/// Begins a transaction in which workers wait for locks only as long as the coordinator does. They
+/// are told the whole text that has the setting in it, so it goes alone.
+async fn begin_on_workers(conn: &mut PgConnection, wait: Duration) -> DbResult<()> {
+    conn.execute("begin").await?;
+    let text = format!("set local lock_timeout = {}", wait.as_millis());
+    conn.execute(AssertSqlSafe(text)).await.map(|_| ())
+}
+
+/// Sends all that waits, and returns what the statements did whose rows are wanted, and what was prepared.
+/// Where workers are to be told how long to wait for locks, it begins with that.
+async fn send(conn: &mut PgConnection, waiting: Waiting, lock_wait: Option<Duration>) -> DbResult<(Vec<Done>, Vec<(Prepared, u64)>)> {
+    let Waiting { mut text, wanted, prepares, bound, .. } = waiting;
+    if !bound.is_empty() {
+        sent::sent(1);
+        let (text, arguments) = dialect::bind(bound)?;
+        sqlx::query_with(AssertSqlSafe(text), arguments).execute(&mut *conn).await?;
+    }
+    let mut wanted = wanted.into_iter();
+    if let Some(wait) = lock_wait {
+        begin_on_workers(conn, wait).await?;
+        text.drain(..text.find(';').map_or(text.len(), |end| end + 1));
+        wanted.next();
+    }
+    let (mut all, mut rows): (Vec<Done>, _) = (Vec::new(), Vec::new());
+    let mut answers = conn.fetch_many(sqlx::raw_sql(AssertSqlSafe(text)));
+    while let Some(answer) = answers.try_next().await.map_err(missed)? {
+        match answer {
+            Either::Right(row) => rows.push(row),
+            // The end of a statement.
+            Either::Left(result) => {
+                let (rows, affected) = (std::mem::take(&mut rows), result.rows_affected());
+                match wanted.next() {
+                    Some(Wanted::Rows) => all.push(Done { rows, affected }),
+                    Some(Wanted::MoreRows) => {
+                        if let Some(done) = all.last_mut() {
+                            done.rows.extend(rows);
+                            done.affected += affected;
+                        }
+                    }
+                    Some(Wanted::Nothing | Wanted::All(_)) | None => {}
+                }
+            }
+        }
+    }
+    Ok((all, prepares))
 }

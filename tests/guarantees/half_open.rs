@@ -1,12 +1,15 @@
-//! Postgres without Redis: the path to the database forgets a connection, and the database hears of it
-//! later than the node. Meanwhile it keeps what the connection held, such as the node lock.
+//! The path to the database forgets a connection.
+//!
+//! Postgres without Redis: the database hears of it later than the node. Meanwhile it keeps what the
+//! connection held, such as the node lock. With Redis too: the node never hears of it.
 
 use std::time::Duration;
 
 use headmark::db::Statement;
+use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Client, Process, Proxy, Tier, World, eventually_within};
+use crate::support::{Client, Hand, Process, Proxy, Tier, World, eventually_within};
 
 const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
 
@@ -60,4 +63,39 @@ async fn postgres_asks_soon_whether_the_holder_of_the_lock_is_there() {
     let idle: Vec<(String,)> = watched.fetch(&SETTING, &[]).await.unwrap();
     assert_eq!(idle, [("4".to_owned(),)]);
     node.stop().await;
+}
+
+/// By how much answers come later, so that the test can act while one is under way.
+const SLOW: Duration = Duration::from_millis(400);
+
+/// Whether the worker has just asked what is pending.
+const IS_READING: &str = "select cast(count(*) > 0 as text) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and query like '%select o.low_id, o.high_id%'
+        and clock_timestamp() - query_start < interval '100 ms'";
+
+/// The driver would wait for ever for the answers that are under way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_accepted_is_done_although_the_path_swallows_connections_without_a_word() {
+    let mut world = World::new(Tier::Server).await;
+    let mut hand = Hand::on(&world).await;
+    let (proxy, url) = Proxy::start(&world.database_url).await;
+    world.database_url = url;
+    let node = world.node().await;
+    proxy.slow(SLOW);
+    let client = node.client.clone();
+    let follow = move |fan: i64| {
+        Client::send(client.request(Method::PUT, &format!("/v1/users/{fan}/following/1")).header("prefer", "respond-async"))
+    };
+    let accepted = tokio::spawn(futures_util::future::join_all((2..12).map(follow)));
+    eventually_within(20, "the worker reads what is pending", async || hand.text(IS_READING).await == "true").await;
+    proxy.swallow(NOTICE);
+    proxy.slow(Duration::ZERO);
+    let accepted: Vec<_> = accepted.await.unwrap().into_iter().filter(|reply| reply.status == 202).collect();
+    assert!(!accepted.is_empty(), "one rings for the worker");
+    eventually_within(30, "all are done", async || {
+        hand.text("select cast(count(*) as text) from operations where status = 0").await == "0"
+    })
+    .await;
+    let follows: usize = hand.text("select cast(count(*) as text) from followers where followee_id = 1").await.parse().unwrap();
+    assert!(follows >= accepted.len());
 }

@@ -51,6 +51,8 @@ struct Shared {
     /// By how many milliseconds every answer is held back.
     slow_ms: AtomicU64,
     connections: Mutex<CancellationToken>,
+    /// Until it is cancelled, the path does not swallow what goes over those that are there.
+    passes: Mutex<CancellationToken>,
     /// How many milliseconds later than its client a server is told that a connection is cut.
     notice_ms: AtomicU64,
 }
@@ -86,6 +88,7 @@ impl Proxy {
             paused: watch::Sender::default(),
             slow_ms: AtomicU64::new(0),
             connections: Mutex::new(CancellationToken::new()),
+            passes: Mutex::new(CancellationToken::new()),
             notice_ms: AtomicU64::new(0),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -137,6 +140,13 @@ impl Proxy {
     pub fn forget(&self, notice: Duration) {
         self.shared.notice_ms.store(notice.as_millis().try_into().unwrap(), Ordering::SeqCst);
         self.shared.cut_all();
+    }
+
+    /// The path to the database swallows what goes over the connections that are there, in both directions, and
+    /// tells the node nothing; the database hears of their end so much later. New ones go through.
+    pub fn swallow(&self, notice: Duration) {
+        self.shared.notice_ms.store(notice.as_millis().try_into().unwrap(), Ordering::SeqCst);
+        std::mem::take(&mut *self.shared.passes.lock().unwrap()).cancel();
     }
 
     /// The database stands still, or goes on: what was asked meanwhile is answered then.
@@ -230,29 +240,46 @@ async fn serve(client: TcpStream, shared: Arc<Shared>, cut: CancellationToken) {
     let Ok(server) = TcpStream::connect(upstream).await else { return };
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
-    let (mut from_client, to_client) = client.into_split();
+    let (mut from_client, mut to_client) = client.into_split();
     let (from_server, mut to_server) = server.into_split();
     let answers = Answers::default();
     if !shared.reads {
         tokio::select! {
             () = cut.cancelled() => {}
             _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
-            _ = replies(from_server, to_client, &shared, &cut, &answers) => {}
+            _ = replies(from_server, &mut to_client, &shared, &cut, &answers) => {}
         }
         return;
     }
     // The server's side is closed once nobody holds this.
     let to_server = Arc::new(tokio::sync::Mutex::new(to_server));
-    tokio::select! {
-        () = cut.cancelled() => {}
-        _ = requests(from_client, Arc::clone(&to_server).lock_owned().await, &shared, &cut, &answers) => return,
-        _ = replies(from_server, to_client, &shared, &cut, &answers) => return,
+    let passes = shared.passes.lock().unwrap().clone();
+    let is_swallowed = tokio::select! {
+        () = cut.cancelled() => false,
+        () = passes.cancelled() => true,
+        _ = requests(&mut from_client, Arc::clone(&to_server).lock_owned().await, &shared, &cut, &answers) => return,
+        _ = replies(from_server, &mut to_client, &shared, &cut, &answers) => return,
+    };
+    let notice = Duration::from_millis(shared.notice_ms.load(Ordering::SeqCst));
+    if is_swallowed {
+        let mut nowhere = tokio::io::sink();
+        tokio::select! {
+            () = cut.cancelled() => {}
+            _ = tokio::io::copy(&mut from_client, &mut nowhere) => {}
+            () = async {
+                tokio::time::sleep(notice).await;
+                drop(to_server);
+                std::future::pending::<()>().await;
+            } => {}
+        }
+        return;
     }
-    tokio::time::sleep(Duration::from_millis(shared.notice_ms.load(Ordering::SeqCst))).await;
+    drop((from_client, to_client));
+    tokio::time::sleep(notice).await;
 }
 
 async fn requests(
-    mut from: OwnedReadHalf,
+    from: &mut OwnedReadHalf,
     mut to: OwnedMutexGuard<OwnedWriteHalf>,
     shared: &Shared,
     cut: &CancellationToken,
@@ -314,7 +341,7 @@ async fn requests(
 
 async fn replies(
     mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
+    to: &mut OwnedWriteHalf,
     shared: &Shared,
     cut: &CancellationToken,
     answers: &Answers,

@@ -26,6 +26,7 @@ use self::residents::{Place, Residents};
 use self::shelves::{Home, Shelves};
 use super::conn::Conn;
 use super::errors::{DbResult, classify};
+use super::open::MAX_FIRST_CONNECT;
 use super::postgres::PgConn;
 use super::shards::Shards;
 
@@ -74,7 +75,9 @@ impl Opener {
         match self {
             Self::Sqlite(options) => Ok(Conn::Sqlite(Box::new(SqliteConnection::connect_with(options).await?))),
             Self::Postgres(options, shards) => {
-                let conn = PgConnection::connect_with(options).await?;
+                // The driver waits for ever where the way to the database swallows everything.
+                let opened = tokio::time::timeout(MAX_FIRST_CONNECT, PgConnection::connect_with(options));
+                let conn = opened.await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
                 Ok(Conn::Postgres(Box::new(PgConn::new(conn, shards.clone()))))
             }
         }
