@@ -12,9 +12,11 @@
 //! Running nodes read the epoch with every look at the shared heads (`crate::engine::heads`). Its
 //! table is `inbox_epoch`, as inboxes had it first.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::RngExt as _;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::cache::HISTORY_STEP;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type, classify};
@@ -77,6 +79,9 @@ pub fn statements() -> [&'static Statement; 6] {
 /// restores.
 const MAX_STEPS: i64 = 1 << 20;
 
+/// The pause before a node tries again to begin another epoch.
+const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
+
 fn text(value: &str) -> Column {
     Column::Text(vec![value.to_owned()])
 }
@@ -86,7 +91,7 @@ fn new_epoch() -> String {
 }
 
 /// The database has another history than before, and no entry of the cache counts any more.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherHistory {
     before: String,
     now: String,
@@ -114,13 +119,46 @@ pub async fn look(db: &Db) -> DbResult<Option<OtherHistory>> {
 
 /// Begins another epoch after [`look`], and after a wait in which every node has heard that no entry
 /// counts any more: else one could show what was lost as of the new epoch.
-pub async fn follow(db: &Db, other: &OtherHistory, wait: Duration) -> DbResult<()> {
+async fn follow(db: &Db, other: &OtherHistory, wait: Duration) -> DbResult<()> {
     tokio::time::sleep(wait).await;
-    let OtherHistory { before, now } = other;
+    try_to_follow(db, other).await
+}
+
+async fn try_to_follow(db: &Db, OtherHistory { before, now }: &OtherHistory) -> DbResult<()> {
     if db.connect().await?.run(&FOLLOW, &[text(&new_epoch()), text(now), text(before)]).await? > 0 {
         tracing::warn!(before, now, "the database has another history than before: the installation begins another epoch");
     }
     Ok(())
+}
+
+/// The other epoch that a node which runs is about to begin. It is abandoned when this is dropped.
+#[derive(Debug, Default)]
+pub struct Following(Mutex<Option<(OtherHistory, AbortOnDropHandle<()>)>>);
+
+impl Following {
+    /// What [`look`] has found: the same as [`follow`], beside its caller, and again until it succeeds. The
+    /// database may take no work for a while after a failover, and nobody else may look. To write only from
+    /// the history that was read makes it safe to repeat.
+    pub fn hear(&self, db: &Db, found: Option<OtherHistory>, wait: Duration) {
+        // Every change is made in one step, so a poisoned lock guards whole data.
+        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(other) = found else {
+            *under_way = None;
+            return;
+        };
+        if under_way.as_ref().is_some_and(|(of, task)| *of == other && !task.is_finished()) {
+            return;
+        }
+        let (db, of) = (db.clone(), other.clone());
+        let task = tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            while let Err(error) = try_to_follow(&db, &of).await {
+                tracing::warn!(%error, "cannot begin another epoch of the installation yet; trying again");
+                tokio::time::sleep(FOLLOW_AGAIN).await;
+            }
+        });
+        *under_way = Some((other, AbortOnDropHandle::new(task)));
+    }
 }
 
 /// Makes the epoch if there is none, and renews it if the database tells that it was restored. `wait`

@@ -45,6 +45,7 @@ pub use self::store::statements;
 
 use crate::cache::Cache;
 use crate::db::{Conn, Db, DbResult};
+use crate::engine::epoch::Following;
 
 /// How often a node refreshes its view.
 pub const REFRESH: Duration = Duration::from_secs(1);
@@ -104,6 +105,8 @@ pub struct Guard {
     /// nothing of, and its own.
     claim_in_doubt: AtomicBool,
     seen_run: SeenRun,
+    /// The epoch of the installation that this node is about to begin.
+    following: Following,
     /// Whether the cache answered and took a write when it was last asked.
     cache_answers: AtomicBool,
 }
@@ -140,6 +143,7 @@ impl Guard {
             refused: Refused::default(),
             claim_in_doubt: AtomicBool::new(false),
             seen_run: SeenRun::default(),
+            following: Following::default(),
             cache_answers: AtomicBool::new(true),
         };
         let failed = |error| format!("cannot take the node lock: {error}");

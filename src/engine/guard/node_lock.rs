@@ -95,17 +95,8 @@ impl Guard {
         self.set_lock(Lock::Lost);
         // Before anything of the cache is trusted again.
         match answer_in_time(epoch::look(&self.db)).await {
-            Ok(None) => {}
-            Ok(Some(other)) => {
-                let db = self.db.clone();
-                // Beside the loop, which tells this node meanwhile that no entry counts. Should it fail,
-                // the next node that starts or connects does it.
-                tokio::spawn(async move {
-                    if let Err(error) = epoch::follow(&db, &other, SEEN).await {
-                        tracing::warn!(%error, "cannot begin another epoch of the installation yet");
-                    }
-                });
-            }
+            // Beside the loop, which tells this node meanwhile that no entry counts.
+            Ok(found) => self.following.hear(&self.db, found, SEEN),
             Err(error) => {
                 self.refused.end();
                 tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");

@@ -1,12 +1,14 @@
 //! Which numbering it is: made once, renewed by hand, and on Postgres by a node that finds its
 //! database restored. And a database that is away.
 
+use std::time::Duration;
+
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::{inbox, send, seqs};
 use crate::both_tiers;
 use crate::maintenance::import::headmark;
-use crate::support::{Client, Node, Proxy, Tier, World, engine, eventually_within};
+use crate::support::{Client, Hand, Node, Proxy, Tier, World, engine, eventually_within};
 
 async fn epoch(node: &Node) -> String {
     inbox(&node.client, 1, "").await["epoch"].as_str().unwrap().to_owned()
@@ -98,4 +100,28 @@ async fn engine_a_node_without_its_database_says_so() {
     eventually_within(20, "it writes", async || node.client.post("/v1/users/2/inbox", &super::message(1, "b", "b")).await.status == 201)
         .await;
     assert_eq!(seqs(&inbox(&node.client, 2, "").await), [1, 2]);
+}
+
+/// Right after a failover the database may take no work for a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_another_epoch_begins_although_the_first_try_fails() {
+    let mut world = World::new(Tier::Server).await;
+    let (mut hand, mut other_hand) = (Hand::on(&world).await, Hand::on(&world).await);
+    let (proxy, url) = Proxy::start(&world.database_url).await;
+    world.database_url = url;
+    let node = world.node().await;
+    let first = epoch(&node).await;
+    hand.run("update inbox_epoch set history = 'another'").await;
+    let entries = hand.text("select cast(epoch as text) from cache_guard").await;
+    proxy.forget(Duration::ZERO);
+    eventually_within(10, "it has looked at the history", async || {
+        hand.text("select cast(epoch as text) from cache_guard").await != entries
+    })
+    .await;
+    other_hand.run("begin; select from inbox_epoch for update").await;
+    eventually_within(10, "it waits for the row", async || hand.waiting().await > 0).await;
+    eventually_within(10, "it has given up", async || hand.waiting().await == 0).await;
+    other_hand.release().await;
+    eventually_within(10, "it tries again", async || epoch(&node).await != first).await;
+    node.stop().await;
 }
