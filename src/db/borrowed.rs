@@ -1,6 +1,6 @@
 //! A connection for what is rare and takes several statements, or a transaction. To open one for each
-//! costs Postgres more than most of these statements, so there it comes from the pool. On SQLite the
-//! pool's are for reads alone.
+//! costs Postgres more than most of these statements, so there it comes from the pool, unless that is
+//! small. On SQLite the pool's are for reads alone.
 
 use std::ops::{Deref, DerefMut};
 
@@ -25,8 +25,8 @@ impl Db {
     /// When the database is out of reach, or all connections of the pool are in use for too long.
     pub async fn borrow(&self) -> DbResult<Borrowed<'_>> {
         Ok(Borrowed(match self {
-            Self::Sqlite { .. } => Kind::Own(self.connect().await?),
-            Self::Postgres { reads, .. } => Kind::Pooled(reads.acquire().await?),
+            Self::Postgres { reads, .. } if reads.is_large() => Kind::Pooled(reads.acquire().await?),
+            Self::Sqlite { .. } | Self::Postgres { .. } => Kind::Own(self.connect().await?),
         }))
     }
 }

@@ -18,7 +18,7 @@ use super::errors::said;
 use super::folder::{self, SQLITE_FILE};
 use super::partitions::MAX_PARTITIONS;
 use super::plans::Plans;
-use super::pool::{Opener, Pool};
+use super::pool::{MAX_FIRST_CONNECT, Opener, Pool};
 use super::pooler;
 use super::postgres::PgConn;
 use super::{Db, DbResult, Owners, distributed, migrate, partitions};
@@ -41,7 +41,7 @@ pub struct StoreConfig {
     #[arg(long, env = "DATABASE_URL_FILE", value_name = "PATH", value_parser = path)]
     pub database_url_file: Option<PathBuf>,
 
-    /// The number of database connections that each node keeps for reads.
+    /// The number of database connections that each node keeps for reads and, from 4 on, for rare writes.
     #[arg(long, env = "HEADMARK_DB_CONNECTIONS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub db_connections: u32,
 
@@ -80,10 +80,6 @@ impl StoreConfig {
         Ok(path)
     }
 }
-
-/// How long Postgres may take to accept each connection that a node needs to start. A busy one is
-/// slow, which is no reason not to start.
-pub(crate) const MAX_FIRST_CONNECT: Duration = Duration::from_secs(20);
 
 impl Db {
     /// Opens what the settings name. On SQLite it also takes the data folder's lock, which is held

@@ -214,11 +214,11 @@ impl Sweep<'_> {
                 removed += self.remove(rows, together).await?;
                 left = rest;
                 if rounds.are_over() {
-                    return Ok((removed, true));
+                    return Ok((removed, !left.is_empty() || old.iter().any(is_full)));
                 }
             }
             tokio::time::sleep(PAUSE).await;
-            owners = old.iter().filter(|old| old.rows() >= OWNER_ROWS).map(|old| old.owner).collect();
+            owners = old.iter().filter(|old| is_full(old)).map(|old| old.owner).collect();
         }
         Ok((removed, !owners.is_empty()))
     }
@@ -230,6 +230,11 @@ impl Sweep<'_> {
         }
         Ok(old.iter().map(|old| u64::try_from(old.rows()).unwrap_or_default()).sum())
     }
+}
+
+/// Whether its owner may have more.
+fn is_full(old: &Old) -> bool {
+    old.rows() >= OWNER_ROWS
 }
 
 /// How many of these are removed at once: the first, and those after it that have few rows together

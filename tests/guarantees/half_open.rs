@@ -66,12 +66,12 @@ async fn postgres_asks_soon_whether_the_holder_of_the_lock_is_there() {
 }
 
 /// By how much answers come later, so that the test can act while one is under way.
-const SLOW: Duration = Duration::from_millis(400);
+const SLOW: Duration = Duration::from_millis(600);
 
-/// Whether the worker has just asked what is pending.
+/// Whether something is accepted, and the worker has just asked what is pending.
 const IS_READING: &str = "select cast(count(*) > 0 as text) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and query like '%select o.low_id, o.high_id%'
-        and clock_timestamp() - query_start < interval '100 ms'";
+        and clock_timestamp() - query_start < interval '250 ms' and exists (select from operations where status = 0)";
 
 /// The driver would wait for ever for the answers that are under way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

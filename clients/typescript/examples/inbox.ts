@@ -6,8 +6,8 @@ interface Database {
   deviceId: string;
   position: InboxPosition | null;
   /**
-   * Stores items under the epoch of the position. One that comes again after a reset replaces its earlier copy:
-   * that has the same `seq` and `sent_at`, or the same `seq`, `group_id` and `group_seq`.
+   * Stores items under the epoch of the position. One that comes again after a reset replaces its earlier copy, which
+   * has the same `seq` and `sent_at`.
    */
   store(items: InboxItem[], position: InboxPosition): Promise<void>;
   forgetPosition(): Promise<void>;

@@ -26,7 +26,6 @@ use self::residents::{Place, Residents};
 use self::shelves::{Home, Shelves};
 use super::conn::Conn;
 use super::errors::{DbResult, classify};
-use super::open::MAX_FIRST_CONNECT;
 use super::postgres::PgConn;
 use super::shards::Shards;
 
@@ -39,9 +38,16 @@ const MAX_IDLE: Duration = Duration::from_secs(600);
 /// How long it is used: what the database keeps for a session is to end some time.
 const MAX_AGE: Duration = Duration::from_secs(1800);
 
+/// From how many connections on there is one to spare for what is rare.
+const MANY: usize = 4;
+
 /// How long it is tried to open one, and the pause between two tries.
 const MAX_OPENING: Duration = Duration::from_secs(10);
 const CONNECT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long Postgres may take to accept each connection that a node needs to start. A busy one is
+/// slow, which is no reason not to start.
+pub(crate) const MAX_FIRST_CONNECT: Duration = Duration::from_secs(20);
 
 /// How a connection is opened.
 #[derive(Debug, Clone)]
@@ -93,6 +99,7 @@ pub struct Pool {
     residents: Arc<Residents>,
     shelves: Mutex<Shelves<Idle>>,
     acquire_timeout: Duration,
+    is_large: bool,
 }
 
 #[derive(Debug)]
@@ -145,7 +152,13 @@ impl Pool {
     pub(super) fn new(opener: Opener, connections: u32, acquire_timeout: Duration) -> Self {
         let connections = usize::try_from(connections).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         let places = Arc::new(Semaphore::new(connections));
-        Self { opener, places, residents: Arc::default(), shelves: Mutex::default(), acquire_timeout }
+        let is_large = connections >= MANY;
+        Self { opener, places, residents: Arc::default(), shelves: Mutex::default(), acquire_timeout, is_large }
+    }
+
+    /// Whether it has a connection to spare for what is rare and may take its time, so that reads need not wait for it.
+    pub(super) fn is_large(&self) -> bool {
+        self.is_large
     }
 
     /// Opens the first connection, and keeps it for the first read. SQLite removes its log when the last

@@ -79,14 +79,14 @@ static KEPT: Statement = Statement::new("select floor, head from event_head wher
 static LOCK_HEAD: Statement =
     Statement::each("select floor from event_head where id = 1", "select floor from event_head where id = 1 for update", &[]);
 
-/// The oldest ones with a time that can be: how old each is.
+/// The oldest ones above the floor with a time that can be: how old each is.
 static OLDEST: Statement = Statement::one(
     "select e.last_id, e.created_at
     from events e
-    where e.last_id > 0 and e.created_at <= $1
+    where e.last_id > $1 and e.created_at <= $2
     order by e.last_id
-    limit $2",
-    &[("latest", Type::Int), ("max_rows", Type::Int)],
+    limit $3",
+    &[("floor", Type::Int), ("latest", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Those up to the floor, whatever their time is: nobody can read them any more.
@@ -265,13 +265,15 @@ pub(crate) async fn sweep(db: &Db, oldest: UnixMs, now: UnixMs) -> DbResult<u64>
 async fn sweep_over(conn: &mut Conn, oldest: UnixMs, now: UnixMs) -> DbResult<u64> {
     conn.begin().await?;
     let floor = lock_head(conn).await?;
-    let rows: Vec<(i64, i64)> = conn.fetch(&OLDEST, &ints([now.0 + MAX_AHEAD_MS, SWEEP_ROWS])).await?;
-    let raised = passed(&rows, oldest).unwrap_or(0).max(floor);
-    if raised > floor {
-        conn.later(&RAISE_FLOOR, &ints([raised])).await?;
+    let mut gone = conn.run(&SWEEP, &ints([floor, SWEEP_ROWS])).await?;
+    if gone == 0 {
+        let rows: Vec<(i64, i64)> = conn.fetch(&OLDEST, &ints([floor, now.0 + MAX_AHEAD_MS, SWEEP_ROWS])).await?;
+        if let Some(raised) = passed(&rows, oldest) {
+            conn.later(&RAISE_FLOOR, &ints([raised])).await?;
+            gone = conn.run(&SWEEP, &ints([raised, SWEEP_ROWS])).await?;
+        }
     }
-    let gone = conn.run(&SWEEP, &ints([raised, SWEEP_ROWS])).await?;
-    let ended = if gone == 0 && raised == floor { conn.rollback().await } else { conn.commit().await };
+    let ended = if gone == 0 { conn.rollback().await } else { conn.commit().await };
     ended.map(|()| gone)
 }
 

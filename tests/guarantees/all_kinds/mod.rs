@@ -62,7 +62,7 @@ fn explore(fleet: impl Future<Output = Fleet>, (cases, max_shrink_iters): (u32, 
 
 /// Nodes in this process.
 fn explore_here(tier: Tier) {
-    let cases_of_tier = if tier == Tier::Server { 6 } else { 12 };
+    let cases_of_tier = if tier == Tier::Server { 6 } else { 8 };
     explore(Fleet::here(tier), (cases_of_tier, 60), cases(50..100, None));
 }
 
