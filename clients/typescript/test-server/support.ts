@@ -65,7 +65,8 @@ export async function truth(server: Server, user: string): Promise<UnreadSummary
 }
 
 export async function eventually(check: () => Promise<void> | void): Promise<void> {
-  await vi.waitFor(check, { timeout: 10_000, interval: 20 });
+  // The pauses between repeats over a bad line are real.
+  await vi.waitFor(check, { timeout: 25_000, interval: 20 });
 }
 
 /** Within an epoch, nothing that was shown is older than what was shown before. */
