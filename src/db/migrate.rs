@@ -79,18 +79,15 @@ impl Db {
     /// # Errors
     /// As [`Db::migrate`].
     pub async fn migrate_with(&self, mut migrations: Migrator) -> Result<(), MigrateError> {
-        migrations.set_ignore_missing(true);
         match self {
             Self::Sqlite { options, .. } => {
+                migrations.set_ignore_missing(true);
                 let mut conn = SqliteConnection::connect_with(options).await?;
                 migrations.run_direct(None, &mut conn, false).await
             }
             Self::Postgres { options, .. } => {
-                // The driver's own lock is waited for inside a statement, and an index that is made
-                // concurrently waits for all statements: each would wait for the other.
-                migrations.set_locking(false);
                 let mut conn = connect(options).await?;
-                let outcome = migrate_postgres(&mut conn, &migrations).await;
+                let outcome = migrate_postgres(&mut conn, migrations).await;
                 // The lock of this node's turn ends with it.
                 let _closed = conn.close().await;
                 outcome
@@ -111,19 +108,19 @@ pub(super) async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection
 
 /// Brings the schema up to date over this connection of [`connect`], which keeps the turn.
 pub(super) async fn up_to_date(conn: &mut PgConnection) -> Result<(), MigrateError> {
-    let mut migrations = migrator(POSTGRES);
-    migrations.set_ignore_missing(true);
-    // As in [`Db::migrate_with`].
-    migrations.set_locking(false);
-    migrate_postgres(conn, &migrations).await?;
+    migrate_postgres(conn, migrator(POSTGRES)).await?;
     conn.execute("reset lock_timeout").await.map(drop).map_err(MigrateError::from)
 }
 
-async fn migrate_postgres(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {
+async fn migrate_postgres(conn: &mut PgConnection, mut migrations: Migrator) -> Result<(), MigrateError> {
+    migrations.set_ignore_missing(true);
+    // The driver's own lock is waited for inside a statement, and an index that is made concurrently
+    // waits for all statements: each would wait for the other.
+    migrations.set_locking(false);
     wait_for_turn(conn).await?;
     let mut tried = Tried::default();
     loop {
-        match apply(conn, migrations).await {
+        match apply(conn, &migrations).await {
             Err(error) if is_in_the_way(&error) && tried.again(version_of(&error), Instant::now()) => {
                 tracing::warn!(%error, "a migration waits for a lock that another transaction holds; trying again");
                 tokio::time::sleep(LOCK_PAUSE).await;

@@ -6,8 +6,8 @@
 //! statements share a round trip to Postgres, in `postgres.rs`; how loads that know nothing of each
 //! other do so, in `pipeline.rs`.
 //!
-//! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`]
-//! or inside a transaction of a [`Conn`].
+//! To add a store: constants of [`Statement`] in the feature's `store.rs`, run with [`Db::fetch`] or
+//! [`Db::run`], or inside a transaction of a [`Conn`].
 
 mod answer;
 mod borrowed;

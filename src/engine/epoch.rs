@@ -184,7 +184,7 @@ pub async fn renew(db: &Db, wait: Duration) -> DbResult<String> {
 
 /// The epoch; None where there is none yet.
 pub async fn current(db: &Db) -> DbResult<Option<String>> {
-    let rows: Vec<(String, String)> = db.connect().await?.fetch(&READ, &[]).await?;
+    let rows: Vec<(String, String)> = db.fetch(&READ, &[]).await?;
     Ok(rows.into_iter().next().map(|(epoch, _)| epoch))
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::store::{Look, NoticeRow};
 use crate::db::{Column, Db, DbResult, Statement, Type, in_time};
+use crate::engine::epoch;
 
 /// What is of one moment: see [`Look`]. Of the heads all channels and dots, and the broadcast state
 /// itself; of the notices those that changed after a head of the broadcast state.
@@ -40,15 +41,13 @@ static NOTICES: Statement = Statement::one(
     &[("changed", Type::Int), ("max_rows", Type::Int)],
 );
 
-static EPOCH: Statement = Statement::new("select epoch from inbox_epoch where id = 1", &[]);
-
 /// How many notices one page has: far fewer than a statement can read in its time.
 const NOTICES_AT_ONCE: usize = 10_000;
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 3] {
-    [&FIRST_LOOK, &NOTICES, &EPOCH]
+pub fn statements() -> [&'static Statement; 2] {
+    [&FIRST_LOOK, &NOTICES]
 }
 
 /// What was read ahead of a first look.
@@ -66,8 +65,7 @@ type Row = (String, i64, i64, i64, i64, i64);
 impl ReadAhead {
     /// Reads the notices. That takes as long as there are many; the limit is for each page.
     pub(super) async fn read(db: &Db) -> DbResult<Self> {
-        let epochs: Vec<(String,)> = in_time(db.fetch(&EPOCH, &[])).await?;
-        let epoch = epochs.into_iter().next().map(|(epoch,)| epoch.into()).unwrap_or_default();
+        let epoch = in_time(epoch::current(db)).await?.unwrap_or_default().into();
         let (mut notices, mut up_to) = (Vec::new(), 0);
         loop {
             let columns = [up_to, i64::try_from(NOTICES_AT_ONCE).unwrap_or(i64::MAX)].map(|value| Column::Int(vec![value]));
