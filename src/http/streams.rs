@@ -69,15 +69,18 @@ impl Streams {
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Ends the tasks of the answers of which the caller has taken nothing for so long. One whose task is
-    /// over already stays: h2 has all of it, and nobody else can take that back.
-    pub(super) fn give_up(&self, after: Duration) {
+    /// Ends the tasks of the answers of which the caller has taken nothing for so long. Whether there is one
+    /// that an earlier call ended and that is still here: h2 has all of it, and nobody else can take that
+    /// back.
+    pub(super) fn give_up(&self, after: Duration) -> bool {
         let is_late = |answer: &&Answer| answer.since.is_some_and(|since| since.elapsed() > after);
         let late: Vec<_> = self.lock().unsent.values().filter(is_late).filter_map(|answer| answer.task.clone()).collect();
+        let (stuck, late): (Vec<_>, Vec<_>) = late.into_iter().partition(AbortHandle::is_aborted);
         for task in late {
             tracing::debug!("giving up an answer that its caller does not receive");
             task.abort();
         }
+        !stuck.is_empty()
     }
 
     /// Nothing panics while it is locked, so a poisoned lock guards whole data.
@@ -234,11 +237,25 @@ mod tests {
         while watch.receiving_for().is_zero() {
             tokio::task::yield_now().await;
         }
-        watch.give_up(Duration::from_secs(60));
+        assert!(!watch.give_up(Duration::from_secs(60)));
         tokio::task::yield_now().await;
         assert!(!late.is_finished());
-        watch.give_up(Duration::ZERO);
+        assert!(!watch.give_up(Duration::ZERO), "however late it is, it is not given up before");
         late.await.unwrap();
         assert!(watch.receiving_for().is_zero() && watch.quiet_for().is_none() && !other.is_finished());
+        assert!(!watch.give_up(Duration::ZERO));
+    }
+
+    #[tokio::test]
+    async fn an_answer_whose_task_is_over_is_stuck_when_it_is_given_up_again() {
+        let watch = Watch::new();
+        let stream = Arc::new(Mutex::new(watch.begin()));
+        let answered = Arc::clone(&stream);
+        let end = task(async move { drop(answered.lock().unwrap().answered(false)) });
+        end.await;
+        std::thread::sleep(PAUSE);
+        assert!(!watch.give_up(Duration::ZERO), "its task may be able to reset it");
+        assert!(!watch.give_up(Duration::from_secs(60)), "it is not late");
+        assert!(watch.give_up(Duration::ZERO));
     }
 }

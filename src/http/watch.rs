@@ -108,9 +108,10 @@ impl Watch {
         self.streams.receiving_for()
     }
 
-    /// Ends the answers of an HTTP/2 connection that have been received for longer than this.
-    pub(crate) fn give_up(&self, after: Duration) {
-        self.streams.give_up(after);
+    /// Ends the answers of an HTTP/2 connection that have been received for longer than this. Whether
+    /// there is one that an earlier call could not end.
+    pub(crate) fn give_up(&self, after: Duration) -> bool {
+        self.streams.give_up(after)
     }
 
     /// For how long an HTTP/2 connection has had no request. None while it has one, and for HTTP/1.

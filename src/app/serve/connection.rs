@@ -97,11 +97,9 @@ impl Server {
         (self.header_timeout.min(self.send_timeout) / LOOKS).max(Duration::from_millis(1))
     }
 
-    /// Whether an HTTP/2 connection is to take leave: it has been without a request for too long, or
-    /// it keeps an answer that was given up a look ago and could not be reset.
-    fn is_to_leave(&self, watch: &Watch) -> bool {
-        let stuck = watch.receiving_for() > self.send_timeout + self.look_every();
-        stuck || watch.quiet_for().is_some_and(|quiet| quiet > self.header_timeout)
+    /// Whether an HTTP/2 connection has been without a request for too long.
+    fn is_quiet(&self, watch: &Watch) -> bool {
+        watch.quiet_for().is_some_and(|quiet| quiet > self.header_timeout)
     }
 
     /// Whether there is nothing to wait for: the caller does not take its answer, or does not take
@@ -143,8 +141,8 @@ pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _per
                 tracing::debug!("closing a connection whose caller neither sends nor receives");
                 return Poll::Ready(());
             }
-            watch.give_up(server.send_timeout);
-            leave = server.is_to_leave(&watch);
+            // One that keeps an answer which could not be reset takes leave, and so does one without requests.
+            leave = watch.give_up(server.send_timeout) | server.is_quiet(&watch);
         }
         loop {
             if ending.is_announcing() {
