@@ -7,17 +7,23 @@ import { CHARTS } from "./charts.js";
 import { Reading } from "./metrics.js";
 import { Span } from "./rates.js";
 
-export const EVERY_MS = 2_000;
-export const MAX_POINTS = 150;
-/** What the table of routes looks back on. */
-const MAX_READINGS = 30;
+const EVERY_MS = 2_000;
 const TIMEOUT_MS = 3_000;
+export const MINUTE_MS = 60_000;
+/** For how long a point is kept. */
+const MAX_AGE_MS = 5 * MINUTE_MS;
+/**
+ * Readings further apart are not compared: their average over the pause would look like a moment.
+ * Slow readings, and those before and after a failed one, are closer together.
+ */
+const MAX_APART_MS = 2 * (EVERY_MS + TIMEOUT_MS);
 /** Nothing came within the time limit, or no connection. */
 export const NO_ANSWER = "The server does not answer.";
 
 export interface Point {
+  /** When it was measured, in the milliseconds of `performance.now()`. */
   at: number;
-  /** By chart, in the order of its series; null: no answer, or nothing to measure. */
+  /** By chart, in the order of its series; null: no answer, nothing to measure, or a pause before it. */
   values: Record<string, (number | null)[]>;
 }
 
@@ -67,7 +73,7 @@ export class HealthWatch {
   }
 
   async #run(stopped: AbortSignal): Promise<void> {
-    // Nobody looks at a hidden page; the gap shows in the charts.
+    // Nobody looks at a hidden page. The charts show a gap after a longer pause.
     if (document.visibilityState === "visible") await this.#look(stopped);
     if (stopped.aborted) return;
     this.#timer = setTimeout(() => void this.#run(stopped), EVERY_MS);
@@ -78,19 +84,22 @@ export class HealthWatch {
     const [ready, metrics] = await Promise.all([this.#ready(signal), this.#metrics(signal)]);
     if (stopped.aborted) return;
     const before = this.health.value;
-    const isOther = metrics.reading !== null && this.#isOtherNode(metrics.reading);
-    if (isOther) this.#readings = [];
+    const { reading } = metrics;
+    const isOther = reading !== null && this.#isOtherNode(reading);
+    const isAfterPause = reading !== null && this.#isAfterPause(reading);
+    if (isOther || isAfterPause) this.#readings = [];
     const previous = this.#readings.at(-1);
-    if (metrics.reading) this.#readings = [...this.#readings, metrics.reading].slice(-MAX_READINGS);
+    if (reading) this.#readings = [...this.#readings, reading].filter(({ at }) => reading.at - at <= MINUTE_MS);
     const first = this.#readings[0];
+    const point = pointOf(previous, reading);
     this.health.set({
       isAsked: true,
       ready: ready.body,
       readyTrouble: ready.trouble,
       metricsTrouble: metrics.trouble,
-      points: [...before.points, pointOf(previous, metrics.reading)].slice(-MAX_POINTS),
-      last: metrics.reading ?? before.last,
-      minute: first && metrics.reading && first !== metrics.reading ? new Span(first, metrics.reading) : before.minute,
+      points: [...before.points, point].filter(({ at }) => point.at - at <= MAX_AGE_MS),
+      last: reading ?? before.last,
+      minute: first && reading && first !== reading ? new Span(first, reading) : before.minute,
       otherNodes: before.otherNodes + (isOther ? 1 : 0),
     });
   }
@@ -98,6 +107,11 @@ export class HealthWatch {
   #isOtherNode(reading: Reading): boolean {
     const previous = this.#readings.at(-1);
     return previous !== undefined && !new Span(previous, reading).isOneNode;
+  }
+
+  #isAfterPause(reading: Reading): boolean {
+    const previous = this.#readings.at(-1);
+    return previous !== undefined && reading.at - previous.at > MAX_APART_MS;
   }
 
   async #ready(signal: AbortSignal): Promise<{ body: Ready | null; trouble: string | null }> {
@@ -134,5 +148,5 @@ function refusal(path: string, status: number): string {
 function pointOf(from: Reading | undefined, to: Reading | null): Point {
   const span = from && to ? new Span(from, to) : null;
   const values = CHARTS.map(({ id, series }) => [id, series.map(({ value }) => (span ? value(span) : null))] as const);
-  return { at: performance.now(), values: Object.fromEntries(values) };
+  return { at: to?.at ?? performance.now(), values: Object.fromEntries(values) };
 }

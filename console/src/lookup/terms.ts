@@ -31,9 +31,22 @@ export function linesOf(summary: UnreadSummary, explain: Explain): Line[] {
 /** A user may follow thousands: those behind the number come first, and the rest is left out. */
 export const MAX_TERMS = 20;
 
-/** Numbers of one revision that differ are a bug, or somebody changed a store by hand. */
+/** Numbers of one revision that stay different are a bug, or somebody changed a store by hand. */
 export function differs(line: Line): boolean {
   return line.polled !== null && line.polled !== line.explained;
+}
+
+/** How many numbers differ, the total among them. */
+export function differencesOf(summary: UnreadSummary, explain: Explain): number {
+  return linesOf(summary, explain).filter(differs).length + (summary.total === explain.total ? 0 : 1);
+}
+
+/** What the rows say of each number that a poll has, to be compared. */
+export function explainedOf(summary: UnreadSummary, explain: Explain): string {
+  return linesOf(summary, explain)
+    .filter(({ polled }) => polled !== null)
+    .map(({ id, explained }) => `${id} ${explained}`)
+    .join("\n");
 }
 
 function counters(summary: UnreadSummary, explain: Explain): Line[] {

@@ -4,10 +4,11 @@
 import type { Headmark } from "@headmark/client";
 import { render } from "preact";
 import { useCallback } from "preact/hooks";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Page, usePages } from "../../src/lookup/load.js";
 import { PagedTable } from "../../src/lookup/parts.js";
 import { RelationsSection } from "../../src/lookup/relations.js";
+import { SummarySection } from "../../src/lookup/summary.js";
 
 let body: HTMLElement;
 /** The requests that nobody has answered yet, by what they ask for. */
@@ -107,4 +108,99 @@ it("of two comparisons the later one is shown, whichever answer comes first", as
   relation("1", "4", new Error("too late"));
   await settled();
   expect(said()).toBe("1 follows 3. 3 does not follow 1.");
+});
+
+describe("a poll and its explanation", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  interface Answered {
+    polled: number;
+    explained: number;
+    /** How many changes of the user come between the two answers. */
+    changes?: number;
+  }
+
+  /** The last answers come again and again. Returns how many polls were sent. */
+  function lookUp(answers: Answered[]): () => number {
+    let polls = 0;
+    const current = () => answers[Math.min(polls, answers.length) - 1] as Answered;
+    const POST = () => {
+      polls += 1;
+      const { polled } = current();
+      const summary = { user_id: "1", epoch: "e", degraded: false, revision: 7, total: polled, chats: { unread: polled } };
+      return Promise.resolve({ data: { items: [summary] } });
+    };
+    const GET = () => {
+      const { explained, changes = 0 } = current();
+      const nothing = {
+        counters: {},
+        broadcasts: {},
+        dots: {},
+        feed: { unread: 0, changed_at: 0, creators: [] },
+        notifications: {},
+      };
+      const chats = { unread: explained, groups: [], directs: [] };
+      return Promise.resolve({ data: { ...nothing, user_id: "1", revision: 7 + changes, total: explained, chats } });
+    };
+    render(<SummarySection headmark={{ POST, GET } as unknown as Headmark} user="1" />, body);
+    return () => polls;
+  }
+
+  const alert = () => body.querySelector("[role=alert]");
+
+  it("agree once the node that polls has seen the heads, and no difference is announced before", async () => {
+    lookUp([
+      { polled: 1, explained: 2 },
+      { polled: 1, explained: 2 },
+      { polled: 1, explained: 2 },
+      { polled: 2, explained: 2 },
+    ]);
+    for (let tenth = 0; tenth < 30; tenth += 1) {
+      await vi.advanceTimersByTimeAsync(100);
+      expect(alert()).toBeNull();
+    }
+    expect(body.textContent).toContain("The poll and the rows agree.");
+  });
+
+  it("differ for longer than heads may be old: it is announced", async () => {
+    const polls = lookUp([{ polled: 1, explained: 2 }]);
+    await vi.advanceTimersByTimeAsync(1_800);
+    expect(alert()).toBeNull();
+    await vi.advanceTimersByTimeAsync(1_200);
+    expect(alert()?.textContent).toContain("2 numbers differ from the rows.");
+    const sent = polls();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(polls(), "nobody looks again").toBe(sent);
+  });
+
+  it("agree at once, without a pause", async () => {
+    const polls = lookUp([{ polled: 2, explained: 2 }]);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(body.textContent).toContain("The poll and the rows agree.");
+    expect(polls()).toBe(1);
+  });
+
+  it("follow each other in a busy group: no difference is announced", async () => {
+    lookUp([
+      { polled: 1, explained: 2 },
+      { polled: 2, explained: 3 },
+      { polled: 5, explained: 9 },
+      { polled: 9, explained: 14 },
+    ]);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(body.textContent).toContain("change all the time");
+    expect(alert()).toBeNull();
+  });
+
+  it("are of other states each time: no difference is announced", async () => {
+    lookUp([{ polled: 1, explained: 2, changes: 1 }]);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(body.textContent).toContain("change all the time");
+    expect(alert()).toBeNull();
+  });
 });
