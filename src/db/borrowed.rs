@@ -1,8 +1,10 @@
 //! A connection for what is rare and takes several statements, or a transaction. To open one for each
-//! costs Postgres more than most of these statements, so there it comes from the pool, unless that is
-//! small. On SQLite the pool's are for reads alone.
+//! costs Postgres more than most of these statements, so there it comes from the pool, while that has one
+//! to spare. On SQLite the pool's are for reads alone.
 
 use std::ops::{Deref, DerefMut};
+
+use tokio::sync::SemaphorePermit;
 
 use super::conn::Conn;
 use super::pool::Lent;
@@ -15,7 +17,7 @@ pub struct Borrowed<'a>(Kind<'a>);
 #[derive(Debug)]
 enum Kind<'a> {
     Own(Conn),
-    Pooled(Lent<'a>),
+    Pooled(Lent<'a>, SemaphorePermit<'a>),
 }
 
 impl Db {
@@ -24,9 +26,13 @@ impl Db {
     /// # Errors
     /// When the database is out of reach, or all connections of the pool are in use for too long.
     pub async fn borrow(&self) -> DbResult<Borrowed<'_>> {
-        Ok(Borrowed(match self {
-            Self::Postgres { reads, .. } if reads.is_large() => Kind::Pooled(reads.acquire().await?),
-            Self::Sqlite { .. } | Self::Postgres { .. } => Kind::Own(self.connect().await?),
+        let spare = match self {
+            Self::Postgres { reads, .. } => reads.spare().map(|spare| (reads, spare)),
+            Self::Sqlite { .. } => None,
+        };
+        Ok(Borrowed(match spare {
+            Some((reads, spare)) => Kind::Pooled(reads.acquire().await?, spare),
+            None => Kind::Own(self.connect().await?),
         }))
     }
 }
@@ -34,7 +40,7 @@ impl Db {
 impl Borrowed<'_> {
     /// Gives it back after this outcome, without an open transaction.
     pub fn give_back_after<T>(self, outcome: &DbResult<T>) {
-        if let Kind::Pooled(lent) = self.0
+        if let Kind::Pooled(lent, _spare) = self.0
             && outcome.is_ok()
         {
             lent.give_back();
@@ -48,7 +54,7 @@ impl Deref for Borrowed<'_> {
     fn deref(&self) -> &Conn {
         match &self.0 {
             Kind::Own(conn) => conn,
-            Kind::Pooled(lent) => &lent.conn,
+            Kind::Pooled(lent, _) => &lent.conn,
         }
     }
 }
@@ -57,7 +63,7 @@ impl DerefMut for Borrowed<'_> {
     fn deref_mut(&mut self) -> &mut Conn {
         match &mut self.0 {
             Kind::Own(conn) => conn,
-            Kind::Pooled(lent) => &mut lent.conn,
+            Kind::Pooled(lent, _) => &mut lent.conn,
         }
     }
 }

@@ -14,8 +14,8 @@
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
 //!   `migrations`, `statements`, `sqlite_rows`, `upgrade`.
 //! - After a restore nobody is shown what was lost: `restore`.
-//! - Statements keep to the partitions of their rows, and rows move to another number of them
-//!   whatever stops the command: `plans`, `partitions`.
+//! - Statements find their rows by an index, and keep to the partitions of these; and rows move to another number of
+//!   them whatever stops the command: `scans`, `plans`, `partitions`.
 //!
 //! `truth` asks the rows themselves. `storm` is a crowd that checks what it sees while a test
 //! disturbs the nodes or their stores. To add a promise: a file named after it, or a case in the
@@ -54,6 +54,7 @@ mod relations;
 mod replicas;
 mod requests;
 mod restore;
+mod scans;
 mod sentinel;
 mod shared_heads;
 mod skew;

@@ -42,7 +42,7 @@ async fn rows(conn: &mut SqliteConnection, text: &str, arguments: SqliteArgument
     rows.map(|rows| rows.iter().map(shown).collect()).map_err(|error| error.to_string())
 }
 
-async fn names(conn: &mut SqliteConnection, text: &str) -> Vec<String> {
+pub(super) async fn names(conn: &mut SqliteConnection, text: &str) -> Vec<String> {
     sqlx::query_scalar(AssertSqlSafe(text)).fetch_all(conn).await.unwrap()
 }
 

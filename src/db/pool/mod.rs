@@ -19,7 +19,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 use self::residents::{Place, Residents};
@@ -38,8 +38,8 @@ const MAX_IDLE: Duration = Duration::from_secs(600);
 /// How long it is used: what the database keeps for a session is to end some time.
 const MAX_AGE: Duration = Duration::from_secs(1800);
 
-/// From how many connections on there is one to spare for what is rare.
-const MANY: usize = 4;
+/// One of so many connections may be lent for what is rare and may take its time.
+const SPARE: usize = 4;
 
 /// How long it is tried to open one, and the pause between two tries.
 const MAX_OPENING: Duration = Duration::from_secs(10);
@@ -99,7 +99,8 @@ pub struct Pool {
     residents: Arc<Residents>,
     shelves: Mutex<Shelves<Idle>>,
     acquire_timeout: Duration,
-    is_large: bool,
+    /// One for each connection that may be lent for what is rare.
+    spare: Semaphore,
 }
 
 #[derive(Debug)]
@@ -152,13 +153,14 @@ impl Pool {
     pub(super) fn new(opener: Opener, connections: u32, acquire_timeout: Duration) -> Self {
         let connections = usize::try_from(connections).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         let places = Arc::new(Semaphore::new(connections));
-        let is_large = connections >= MANY;
-        Self { opener, places, residents: Arc::default(), shelves: Mutex::default(), acquire_timeout, is_large }
+        let spare = Semaphore::new(connections / SPARE);
+        Self { opener, places, residents: Arc::default(), shelves: Mutex::default(), acquire_timeout, spare }
     }
 
-    /// Whether it has a connection to spare for what is rare and may take its time, so that reads need not wait for it.
-    pub(super) fn is_large(&self) -> bool {
-        self.is_large
+    /// Whether there is a connection to spare for what is rare and may take its time, so that reads need not wait
+    /// for it. It is while this is held.
+    pub(super) fn spare(&self) -> Option<SemaphorePermit<'_>> {
+        self.spare.try_acquire().ok()
     }
 
     /// Opens the first connection, and keeps it for the first read. SQLite removes its log when the last

@@ -89,6 +89,19 @@ async fn who_gives_up_waiting_loses_no_connection() {
     assert_eq!(pool.shelves().kept().len(), 1);
 }
 
+#[test]
+fn a_quarter_of_the_connections_may_be_lent_for_what_is_rare() {
+    let spare = |connections| {
+        let pool = pool(connections);
+        let held: Vec<_> = std::iter::from_fn(|| pool.spare()).collect();
+        held.len()
+    };
+    assert_eq!([1, 3, 4, 7, 16].map(spare), [0, 0, 1, 1, 4]);
+    let pool = pool(4);
+    drop(pool.spare().unwrap());
+    assert!(pool.spare().is_some(), "it can be lent again");
+}
+
 #[tokio::test]
 async fn no_more_are_lent_than_there_may_be() {
     let pool = pool(2);

@@ -83,7 +83,7 @@ static LOCK_HEAD: Statement =
 static OLDEST: Statement = Statement::one(
     "select e.last_id, e.created_at
     from events e
-    where e.last_id > $1 and e.created_at <= $2
+    where e.last_id > 0 and e.last_id > $1 and e.created_at <= $2
     order by e.last_id
     limit $3",
     &[("floor", Type::Int), ("latest", Type::Int), ("max_rows", Type::Int)],
@@ -278,8 +278,9 @@ async fn sweep_over(conn: &mut Conn, oldest: UnixMs, now: UnixMs) -> DbResult<u6
 }
 
 /// Up to which number rows are old: those before the first that is not. A clock that was slow writes rows that look old
-/// among young ones, and what has a lower number than those must stay readable. Rows that a clock that was fast wrote
-/// among old ones are not looked at, and go with them.
+/// among young ones, and what has a lower number than those must stay readable. Rows of a clock that was fast keep those
+/// after them for as long as it was ahead, unless their time is still to come: these are not looked at, and go with the
+/// others.
 fn passed(rows: &[(i64, i64)], oldest: UnixMs) -> Option<i64> {
     rows.iter().take_while(|(_, at)| *at < oldest.0).last().map(|(last, _)| *last)
 }
