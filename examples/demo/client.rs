@@ -2,6 +2,7 @@
 //! `Retry-After`.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -279,6 +280,11 @@ pub(crate) fn parse_url(text: &str) -> std::result::Result<String, String> {
     Ok(text.trim_end_matches('/').to_owned())
 }
 
+/// Reads a service key as it stands in the server's settings: what is sent is its secret.
+pub(crate) fn parse_key(text: &str) -> std::result::Result<String, Infallible> {
+    Ok(text.split_once(':').map_or(text, |(_, secret)| secret).to_owned())
+}
+
 /// Reads a badge's name by the rule that the server has for it.
 pub(crate) fn parse_name(text: &str) -> std::result::Result<String, String> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -291,6 +297,12 @@ pub(crate) fn parse_name(text: &str) -> std::result::Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_sent_without_its_name() {
+        let secret = "0123456789abcdef";
+        assert!(["web:0123456789abcdef", secret].iter().all(|key| parse_key(key).is_ok_and(|sent| sent == secret)));
+    }
 
     #[test]
     fn a_sheet_reads_and_shows_the_badge() {

@@ -51,7 +51,7 @@ struct Args {
     #[arg(long, value_parser = client::parse_url)]
     url: Option<String>,
     /// Service key for that server (`name:secret` or the bare secret)
-    #[arg(long, env = "DEMO_KEY", hide_env_values = true, requires = "url")]
+    #[arg(long, env = "DEMO_KEY", hide_env_values = true, requires = "url", value_parser = client::parse_key)]
     key: Option<String>,
     /// Message log: CSV with timestamp,channel,sender, plain or .gz [default: the log that comes
     /// with the project]

@@ -140,8 +140,9 @@ pub struct CacheArgs {
     #[arg(long, env = "HEADMARK_REDIS_TIMEOUT_MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..=2000))]
     pub redis_timeout_ms: u64,
 
-    /// The prefix of all keys in Redis, but for a stream that HEADMARK_EVENT_STREAM names. Each
-    /// installation needs its own.
+    /// The prefix of the keys in Redis. Each installation needs its own. Two keys can be outside of
+    /// it: the stream of events (HEADMARK_EVENT_STREAM), and the one that `headmark doctor` writes for
+    /// a second (`headmark-doctor:` and a number).
     #[arg(long, env = "HEADMARK_CACHE_PREFIX", default_value = USUAL_PREFIX)]
     pub cache_prefix: String,
 
@@ -184,12 +185,14 @@ pub struct AuthArgs {
     pub jwt_secret_file: Option<PathBuf>,
 
     /// The public key that verifies the JWTs of end users (RS256, ES256 on P-256, EdDSA on
-    /// Ed25519): the path of a PEM file, or the PEM itself. Replaces HEADMARK_JWT_SECRET.
+    /// Ed25519): the path of a PEM file, or the PEM itself. Set only one of HEADMARK_JWT_SECRET,
+    /// HEADMARK_JWT_PUBLIC_KEY and HEADMARK_JWKS.
     #[arg(long, env = "HEADMARK_JWT_PUBLIC_KEY", hide_env_values = true, value_parser = secret)]
     pub jwt_public_key: Option<SecretString>,
 
     /// A file with a JWK Set of such public keys, selected by the `kid` of a token. The server
-    /// reloads it when it changes. Replaces HEADMARK_JWT_SECRET and HEADMARK_JWT_PUBLIC_KEY.
+    /// reloads it when it changes. Set only one of HEADMARK_JWT_SECRET, HEADMARK_JWT_PUBLIC_KEY and
+    /// HEADMARK_JWKS.
     #[arg(long, env = "HEADMARK_JWKS", value_parser = path)]
     pub jwks: Option<PathBuf>,
 

@@ -112,7 +112,8 @@ pub struct EventsOut {
     extensions(("x-problems" = json!(["gone"]))),
     params(EventsParams),
     responses(
-        (status = 200, body = EventsOut)))]
+        (status = 200, body = EventsOut, headers(
+            ("X-Poll-Interval" = u32, description = "How many seconds to pause after an empty response that came too early")))))]
 async fn list_events(state: Served<EventContext>, _: Service, Query(params): Query<EventsParams>) -> Result<Response> {
     let (limit, wait) = (params.limit.unwrap_or(DEFAULT_EVENTS), polling::wait_of(params.wait)?);
     if !(1..=MAX_EVENTS).contains(&limit) {
@@ -128,7 +129,10 @@ async fn list_events(state: Served<EventContext>, _: Service, Query(params): Que
         let out = read(&state, after, types, limit).await?;
         let left = deadline.saturating_duration_since(Instant::now());
         if !out.items.is_empty() || left.is_zero() || room.is_none() || state.polling.draining.is_cancelled() {
-            return Ok(no_cache(&out));
+            let mut response = no_cache(&out);
+            // For a request that was answered before its time.
+            polling::pace(&state.polling, &mut response);
+            return Ok(response);
         }
         // What was passed by is not searched again.
         after = Some(out.next_after);

@@ -209,8 +209,11 @@ pub fn respond<T, O: Serialize>(
 /// it.
 fn link(uri: &Uri, cursor: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).filter(|(name, _)| name != "cursor") {
-        query.append_pair(&name, &value);
+    for (name, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+        // Who has no tag of the next page yet cannot wait for it to change.
+        if !["cursor", "wait"].contains(&name.as_ref()) {
+            query.append_pair(&name, &value);
+        }
     }
     query.append_pair("cursor", cursor);
     format!("<{}?{}>; rel=\"next\"", uri.path(), query.finish())
@@ -248,6 +251,8 @@ mod tests {
     fn the_link_keeps_what_else_was_asked() {
         let uri = Uri::from_static("/v1/users/me/followers?limit=7&cursor=old&curso%72=older");
         assert_eq!(link(&uri, "new"), "</v1/users/me/followers?limit=7&cursor=new>; rel=\"next\"");
+        let held = Uri::from_static("/v1/users/1/chats?wait=30&limit=7");
+        assert_eq!(link(&held, "n"), "</v1/users/1/chats?limit=7&cursor=n>; rel=\"next\"", "a poll of it needs its own tag");
         assert_eq!(link(&Uri::from_static("/v1/users/1/following"), "n"), "</v1/users/1/following?cursor=n>; rel=\"next\"");
     }
 }

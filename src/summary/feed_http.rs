@@ -13,7 +13,7 @@ use super::http::SummaryContext;
 use super::{UnreadSummary, Wanted};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::UserId;
-use crate::engine::lanes::{Answer, Job};
+use crate::engine::lanes::{Answer, Job, after_commit};
 use crate::features::feed::{FeedCommand, Followed, Horizon, ResetFeedOut, store};
 use crate::http::body::{Body, present};
 use crate::http::params::{IfNoneMatch, Query};
@@ -134,8 +134,9 @@ async fn reset_feed(state: Served<SummaryContext>, path: UserPath, body: Body<Re
         return Err(Problem::new(Code::Gone, "The feed token has expired. Load the feed again.").into());
     }
     let followed = store::read_followed_at(&state.db, user, &horizon).await?;
-    submit(&state, user, followed).await?;
-    let summary = state.summaries.read(user, FEED, Seen::revision_alone(0)).await;
-    let Some(feed) = summary.counts.feed else { return Err(Error::store_unavailable()) };
-    Ok(Json(ResetFeedOut { unread: feed.unread, creators: feed.creators, revision: summary.revision() }).into_response())
+    let written: ResetFeedOut = submit(&state, user, followed).await?.value()?;
+    let summary = state.summaries.read(user, FEED, Seen::revision_alone(written.revision)).await;
+    let feed = summary.counts.feed.filter(|_| !summary.own_is_stale).ok_or_else(|| after_commit(Error::store_unavailable()))?;
+    let revision = summary.revision().max(written.revision);
+    Ok(Json(ResetFeedOut { unread: feed.unread, creators: feed.creators, revision }).into_response())
 }

@@ -138,6 +138,17 @@ both_tiers! {
             assert_eq!(woken.status, 200, "{path}");
             assert_ne!(woken.header("etag"), tag);
         }
+        for list in ["/v1/users/1/chats", "/v1/users/1/directs", "/v1/users/1/groups"] {
+            let page = format!("{list}?limit=1");
+            if list.ends_with("directs") {
+                direct(client, 4, 1, "d-2").await;
+            } else if list.ends_with("groups") {
+                make(client, 10, &[1, 2]).await;
+            }
+            let held = client.get_if_changed(&format!("{page}&wait=30"), "W/\"old\"").await;
+            let link = held.header("link").split(['<', '>']).nth(1).unwrap().to_owned();
+            assert_eq!(client.get(&link).await.ok()["items"].as_array().unwrap().len(), 1, "{link} is asked without a tag");
+        }
         node.stop().await;
     }
 

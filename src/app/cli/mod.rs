@@ -104,7 +104,10 @@ enum CliCommand {
     ///
     /// On Postgres it can run beside servers. Polls show two of these numbers: unread direct
     /// messages and notifications. Servers with Redis show repaired ones within
-    /// HEADMARK_CACHE_TTL_S. On SQLite stop the server first, or use --dry-run, which needs no lock.
+    /// HEADMARK_CACHE_TTL_S. A server without Redis may show the old ones for as long as the user
+    /// goes on polling: stop it first, or raise its cache's epoch afterwards, with `update
+    /// cache_guard set epoch = epoch + 1048576`. On SQLite stop the server first, or use --dry-run,
+    /// which needs no lock.
     ///
     /// Exit status: 0 there was no difference, or all were repaired; 3 there are differences, and
     /// --dry-run left them; 1 the command could not start or finish; 2 invalid usage.

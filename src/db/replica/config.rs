@@ -15,8 +15,8 @@ use crate::db::open::check_url;
 #[command(next_help_heading = "Replica")]
 pub struct ReplicaConfig {
     /// A streaming replica of the Postgres in DATABASE_URL, as `postgres://…`. Lists and counts of
-    /// other users, messages of groups, older broadcasts and exports are read from it. Default:
-    /// none.
+    /// other users, messages of groups and older broadcasts are read from it, and so is what
+    /// `headmark export follows` writes. Default: none.
     #[arg(long, env = "HEADMARK_REPLICA_URL", hide_env_values = true, value_parser = secret)]
     pub replica_url: Option<SecretString>,
 

@@ -4,9 +4,10 @@
 use std::any::Any;
 use std::fmt;
 
+use axum::http::StatusCode;
 use serde::Serialize;
 
-use crate::base::error::{Error, Fault, Problem};
+use crate::base::error::{Code, Error, Fault, Problem};
 
 /// How a write that took effect ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,9 +148,39 @@ fn json(ending: Ending, value: &dyn Value) -> Result<String, Problem> {
     })
 }
 
+/// What a caller is told whose write, or a part of it, is done, where the rest failed: the other answers with such a
+/// status would say that nothing was changed.
+#[must_use]
+pub fn after_commit(error: impl Into<Error>) -> Error {
+    let error = error.into();
+    let may_pass = match &error {
+        Error::Problem(problem) => [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&problem.code.status()),
+        Error::Fault(fault) => fault.may_pass(),
+    };
+    if may_pass {
+        Problem::new(Code::OutcomeUnknown, "The write, or a part of it, is done, but not what was to follow.").into()
+    } else {
+        error
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_answer_after_a_commit_says_that_nothing_was_changed() {
+        let code = |error| match after_commit(error) {
+            Error::Problem(problem) => problem.code,
+            Error::Fault(fault) => fault.problem().code,
+        };
+        let problem = |code| Error::from(Problem::new(code, "some words"));
+        for unchanged in [Code::StoreUnavailable, Code::Overloaded, Code::RateLimited, Code::ShuttingDown] {
+            assert_eq!(code(problem(unchanged)), Code::OutcomeUnknown);
+        }
+        assert_eq!(code(sqlx::Error::PoolTimedOut.into()), Code::OutcomeUnknown);
+        assert_eq!([code(problem(Code::Gone)), code(Fault::Bug(String::new()).into())], [Code::Gone, Code::InternalError]);
+    }
 
     #[test]
     fn the_wrong_type_is_a_fault_and_not_a_default() {

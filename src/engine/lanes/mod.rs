@@ -58,7 +58,7 @@ use crate::engine::events::Bell;
 use crate::engine::guard::Guard;
 use crate::engine::heads::Heads;
 
-pub use answer::{Answer, Ending};
+pub use answer::{Answer, Ending, after_commit};
 pub use needs::Needs;
 pub use queue::{Lanes, MIN_LARGE, Queued};
 pub use row::RETIRED_MS;
@@ -73,7 +73,8 @@ pub use table::Table;
 #[command(next_help_heading = "Writes")]
 pub struct LaneConfig {
     /// The number of lanes that commit in parallel on Postgres. SQLite has one writer, and so one
-    /// lane. Where tables are partitioned, each partition has one lane.
+    /// lane. Where tables are partitioned, each lane writes to partitions of its own. With more lanes
+    /// than partitions, several lanes share the owners of one partition.
     #[arg(long, env = "HEADMARK_LANES", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub lanes: u32,
 

@@ -20,7 +20,7 @@ use crate::base::lately::Lately;
 use crate::db::{Db, PageReads};
 use crate::engine::entries::{Entries, State};
 use crate::engine::heads::Heads;
-use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::engine::lanes::{Answer, Job, Lanes, after_commit};
 use crate::engine::marks::Kind;
 use crate::engine::marks::parts::{enrolled, mark};
 use crate::engine::marks::users::NOT_ENROLLED;
@@ -281,7 +281,7 @@ async fn read_broadcasts(state: Served<BroadcastContext>, path: UserPath, body: 
     let ReadOut { head, revision } = answer.value()?;
     if state.heads.broadcast_state().head_of(Kind::Broadcast, channel.as_str()) < head {
         // Another node sent what this one has not heard of yet.
-        state.heads.catch_up().await?;
+        state.heads.catch_up().await.map_err(after_commit)?;
     }
     let unread = unread(&state, user, &channel, revision).await;
     Ok(Json(ChannelOut { channel, unread, head, revision }).into_response())

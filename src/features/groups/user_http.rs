@@ -18,7 +18,7 @@ use super::{GroupCommand, GroupSettingsOut, ReadStep, no_member};
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
 use crate::base::ids::{GroupId, MAX_HEAD, Seq, UserId};
-use crate::engine::lanes::Answer;
+use crate::engine::lanes::{Answer, after_commit};
 use crate::features::level::{Level, LevelUntil};
 use crate::http::body::{Body, NoFields, in_range, present};
 use crate::http::pages::{self, PageOut, PageParams, Position};
@@ -163,7 +163,8 @@ async fn read(state: &GroupContext, user: UserId, group: GroupId, command: Group
     let unread = match step.unread {
         Some(unread) => unread,
         None => {
-            let groups = user_groups::read(state, user, Which::One(group), Seen::revision_alone(step.revision)).await?;
+            let groups = user_groups::read(state, user, Which::One(group), Seen::revision_alone(step.revision)).await;
+            let groups = groups.map_err(after_commit)?;
             groups.groups.first().map_or(0, |of| of.numbers.unread)
         }
     };

@@ -153,7 +153,7 @@ impl InboxContext {
         F: Future<Output = DbResult<Directs>>,
     {
         let mut revision = seen.revision();
-        for _ in 0..MAX_READS {
+        for read_again in (0..MAX_READS).rev() {
             let State::Current(entry) = self.entries.read(user, revision).await else { break };
             let now = self.clock.now();
             let ended = Ended::of(&entry.parts, now);
@@ -166,6 +166,10 @@ impl InboxContext {
             // Both must be of one state of the user, or the revision would lie.
             if directs.revision <= entry.revision {
                 return Ok(polled(directs));
+            }
+            if read_again == 0 {
+                // The user changes faster than it can be read.
+                return Ok(PolledValue { value: directs, version: None, changes_at: None });
             }
             revision = directs.revision;
         }
@@ -181,7 +185,7 @@ impl InboxContext {
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = PageOut<DirectOut>, headers(
-            ("ETag" = String, description = "The version of the response"),
+            ("ETag" = String, description = "The version of the response; omitted while the user changes faster than it can be read"),
             ("Link" = String, description = "The next page, if any"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
@@ -221,7 +225,7 @@ async fn list_directs(
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = DirectOut, headers(
-            ("ETag" = String, description = "The version of the response"),
+            ("ETag" = String, description = "The version of the response; omitted while the user changes faster than it can be read"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
 async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): Query<WaitParams>, tags: IfNoneMatch) -> Result<Response> {

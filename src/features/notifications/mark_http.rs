@@ -15,7 +15,7 @@ use super::{
 };
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{MAX_HEAD, Name, NotificationId};
-use crate::engine::lanes::Answer;
+use crate::engine::lanes::{Answer, after_commit};
 use crate::http::body::{Body, NoFields, count_within, in_range, present};
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{UserOrMe, UserPath};
@@ -114,10 +114,11 @@ async fn see_notifications(state: Served<NotificationContext>, path: UserPath, b
 async fn read_notifications(state: Served<NotificationContext>, path: UserPath, body: Body<ReadNotificationsIn>) -> Result<Response> {
     let user = path.user;
     let (mut which, mut up_to) = body.value.which()?;
-    let mut changed = 0;
+    let (mut changed, mut is_first) = (0, true);
     loop {
         let command = NotificationCommand::MarkMany { user, which: which.clone(), up_to, kept_from: kept_from(&state) };
-        let answer = submit(&state, command).await?;
+        let answer = submit(&state, command).await.map_err(|error| if is_first { error } else { after_commit(error) })?;
+        is_first = false;
         let step: Step = answer.value()?;
         changed += step.changed;
         let Some(more) = step.more_up_to else {

@@ -16,7 +16,7 @@ use crate::base::ids::{ClientId, MAX_HEAD, Name, UserId};
 use crate::db::Db;
 use crate::engine::entries::{Entries, State};
 use crate::engine::heads::{Heads, Versions};
-use crate::engine::lanes::{Answer, Job, Lanes};
+use crate::engine::lanes::{Answer, Job, Lanes, after_commit};
 use crate::http::auth::Service;
 use crate::http::body::{Body, IdempotencyKey, MAX_ITEMS, count_within, objects, present};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
@@ -192,7 +192,7 @@ async fn access_view(state: Served<ViewContext>, path: UserPath, body: Body<Acce
     let (unread, head) = match visited.unread {
         Some(unread) => (unread, visited.head),
         None => {
-            let counted = state.reader.count(user, visited.revision, std::slice::from_ref(&view)).await?;
+            let counted = state.reader.count(user, visited.revision, std::slice::from_ref(&view)).await.map_err(after_commit)?;
             counted.first().map_or((0, visited.head), |count| (count.unread, count.head))
         }
     };

@@ -6117,6 +6117,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description How many seconds to pause after an empty response that came too early */
+                    "X-Poll-Interval"?: number;
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -7631,7 +7633,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response */
+                    /** @description The version of the response; omitted while the user changes faster than it can be read */
                     ETag?: string;
                     /** @description The next page, if any */
                     Link?: string;
@@ -7691,7 +7693,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response */
+                    /** @description The version of the response; omitted while the user changes faster than it can be read */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
@@ -7745,7 +7747,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response */
+                    /** @description The version of the response; omitted while the user changes faster than it can be read */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
@@ -7987,7 +7989,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response */
+                    /** @description The version of the response; omitted while the user changes faster than it can be read */
                     ETag?: string;
                     /** @description The next page, if any */
                     Link?: string;
@@ -8047,7 +8049,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response */
+                    /** @description The version of the response; omitted while the user changes faster than it can be read */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
