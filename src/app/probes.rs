@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::process;
+use crate::app::single_flight::SingleFlight;
 use crate::app::state::AppState;
 use crate::db::ReplicaState;
 use crate::engine::guard::Trust;
@@ -24,10 +25,15 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz))
 }
 
-/// Those that are for operators.
+/// Those that are for operators. Nothing bounds how many ask, and each answer takes a connection of those for reads, or
+/// some work: so one is made at a time.
 pub fn admin_routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(get_readyz)).routes(routes!(get_metrics))
+    let (looks, renders) = (SingleFlight::<Parts>::default(), SingleFlight::<String>::default());
+    OpenApiRouter::new().routes(routes!(get_readyz)).routes(routes!(get_metrics)).layer(Extension(looks)).layer(Extension(renders))
 }
+
+/// The database, the cache and the replica.
+type Parts = (PartState, PartState, Option<PartState>);
 
 /// Liveness.
 #[derive(Debug, Serialize, ToSchema)]
@@ -94,7 +100,25 @@ async fn get_healthz() -> Json<HealthOut> {
 /// Check readiness
 #[utoipa::path(get, path = "/readyz", tag = "server", security(()),
     responses((status = 200, body = ReadyOut), (status = 503, body = ReadyOut, description = "Not ready")))]
-async fn get_readyz(State(state): State<AppState>) -> Response {
+async fn get_readyz(State(state): State<AppState>, Extension(looks): Extension<SingleFlight<Parts>>) -> Response {
+    let (database, cache, replica) = looks.get(look(&state)).await;
+    let node = match state.polling.draining.is_cancelled() {
+        true => PartState::Draining,
+        false if state.lanes.have_failed() => PartState::Failed,
+        false => PartState::Ok,
+    };
+    let ready = is_ready(node == PartState::Ok, database == PartState::Ok, cache != PartState::Away);
+    let degraded = database == PartState::Away || cache != PartState::Ok;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, replica, node })).into_response();
+    if !ready {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+/// Asks the stores.
+async fn look(state: &AppState) -> Parts {
     let database = tokio::time::timeout(MAX_ANSWER, state.db.ping());
     let cache = tokio::time::timeout(MAX_ANSWER, state.cache.run_id());
     let (database, cache) = tokio::join!(database, cache);
@@ -105,24 +129,12 @@ async fn get_readyz(State(state): State<AppState>) -> Response {
         Ok(Ok(run)) if state.guard.trust() == Trust::Bypass || !state.cache.is_trusted_run(&run) => PartState::Bypassed,
         cache => part(matches!(cache, Ok(Ok(_)))),
     };
-    let node = match state.polling.draining.is_cancelled() {
-        true => PartState::Draining,
-        false if state.lanes.have_failed() => PartState::Failed,
-        false => PartState::Ok,
-    };
     let replica = state.pages.replica_state().map(|replica| match replica {
         ReplicaState::Ok => PartState::Ok,
         ReplicaState::Lagging => PartState::Lagging,
         ReplicaState::Away => PartState::Away,
     });
-    let ready = is_ready(node == PartState::Ok, database == PartState::Ok, cache != PartState::Away);
-    let degraded = database == PartState::Away || cache != PartState::Ok;
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, replica, node })).into_response();
-    if !ready {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    response
+    (database, cache, replica)
 }
 
 /// Whether a node is ready whose parts are up.
@@ -150,7 +162,13 @@ fn measure_parts(state: &AppState) {
 /// Get metrics in the Prometheus text format
 #[utoipa::path(get, path = "/metrics", tag = "server", security(()),
     responses((status = 200, content_type = "text/plain", body = String)))]
-async fn get_metrics(State(state): State<AppState>) -> Response {
+async fn get_metrics(State(state): State<AppState>, Extension(renders): Extension<SingleFlight<String>>) -> Response {
+    let text = renders.get(render(&state)).await;
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response()
+}
+
+/// Measures, and writes down all metrics.
+async fn render(state: &AppState) -> String {
     #[expect(clippy::cast_precision_loss, reason = "queues are far below 2^52")]
     let set = |name: &'static str, value: usize| metrics::gauge!(name).set(value as f64);
     set("headmark_lane_waiting", state.lanes.waiting());
@@ -159,10 +177,9 @@ async fn get_metrics(State(state): State<AppState>) -> Response {
     metrics::gauge!("headmark_fan_out_oldest_seconds").set(Duration::from_millis(oldest_ms.unsigned_abs()).as_secs_f64());
     set("headmark_polls_waiting", state.polling.waiting.taken());
     set("headmark_polls_waiting_limit", state.polling.waiting.size());
-    measure_parts(&state);
+    measure_parts(state);
     if let Err(error) = tokio::task::spawn_blocking(process::measure).await {
         tracing::warn!(%error, "cannot measure this process");
     }
-    let text = HeaderValue::from_static("text/plain; version=0.0.4");
-    ([(header::CONTENT_TYPE, text)], state.metrics.render()).into_response()
+    state.metrics.render()
 }

@@ -124,9 +124,7 @@ async fn sweep(state: &AppState, what: Aged, now: UnixMs, walks: &mut Walks, sto
         Aged::Inbox => {
             if let Some(walk) = walks.inbox.due(Instant::now()) {
                 let outcome = inbox::expiry::sweep(&contexts.inbox, walk).await;
-                if let Ok(swept) = outcome {
-                    walks.inbox.went_on(swept, Instant::now());
-                }
+                walks.inbox.went_on(outcome.as_ref().ok().copied(), Instant::now());
                 swept("inbox", outcome.map(|swept| swept.removed));
             }
         }

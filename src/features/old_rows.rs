@@ -77,10 +77,12 @@ impl RestingWalk {
         Some(&mut self.walk)
     }
 
-    /// A sweep went on with it, without a failure: at its end it rests, unless there is more to remove.
-    pub fn went_on(&mut self, swept: Swept, now: Instant) {
-        self.has_left |= swept.has_left;
-        if self.walk == Walk::default()
+    /// A sweep went on with it, and did this; None where it failed, and may have left old rows behind before that. At its
+    /// end the walk rests, unless there is more to remove.
+    pub fn went_on(&mut self, swept: Option<Swept>, now: Instant) {
+        self.has_left |= swept.is_none_or(|swept| swept.has_left);
+        if swept.is_some()
+            && self.walk == Walk::default()
             && let Some(begun) = self.begun.take()
             && !std::mem::take(&mut self.has_left)
         {
@@ -266,7 +268,7 @@ mod tests {
         let midway = Walk { at: 0, owner: 7 };
         let mut sweep = |minutes, to| {
             let is_due = walk.due(at(minutes)).map(|walk| *walk = to).is_some();
-            walk.went_on(Swept::default(), at(minutes));
+            walk.went_on(Some(Swept::default()), at(minutes));
             is_due
         };
         assert!(sweep(0, midway) && sweep(1, midway) && sweep(10, Walk::default()), "it goes on until its end");
@@ -279,22 +281,19 @@ mod tests {
     fn a_walk_that_left_old_rows_does_not_rest() {
         let (mut walk, begun) = (RestingWalk::default(), Instant::now());
         let at = |minutes: u64| begun + Duration::from_secs(60 * minutes);
-        let mut sweep = |minutes, has_left, to| {
+        let mut sweep = |minutes, has_left: Option<bool>, to| {
             let is_due = walk.due(at(minutes)).map(|walk| *walk = to).is_some();
-            walk.went_on(Swept { removed: 1, has_left }, at(minutes));
+            walk.went_on(has_left.map(|has_left| Swept { removed: 1, has_left }), at(minutes));
             is_due
         };
         let midway = Walk { at: 0, owner: 7 };
-        assert!(sweep(0, true, midway) && sweep(1, false, Walk::default()), "it left some on the way");
-        assert!(sweep(2, true, Walk::default()), "and some of the last page");
-        assert!(sweep(3, false, midway) && sweep(4, false, Walk::default()));
-        assert!(!sweep(5, false, midway), "then nothing");
-    }
-
-    #[test]
-    fn a_walk_that_failed_does_not_rest() {
-        let (mut walk, now) = (RestingWalk::default(), Instant::now());
-        assert!(walk.due(now).is_some() && walk.due(now).is_some());
+        let (none, some, failed) = (Some(false), Some(true), None);
+        assert!(sweep(0, some, midway) && sweep(1, none, Walk::default()), "it left some on the way");
+        assert!(sweep(2, some, Walk::default()), "and some of the last page");
+        assert!(sweep(3, failed, midway) && sweep(4, none, Walk::default()), "a failure may have left some");
+        assert!(sweep(5, none, midway) && sweep(6, failed, midway) && sweep(7, none, Walk::default()), "also a later one");
+        assert!(sweep(8, none, midway) && sweep(9, none, Walk::default()));
+        assert!(!sweep(10, none, midway), "then nothing");
     }
 
     #[test]

@@ -197,7 +197,8 @@ impl ChatList {
     /// How much memory it takes, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        LIST_BYTES + self.chats.len() * size_of::<Chat>()
+        let runs = self.chats.iter().map(|chat| chat.mark.extra.runs() + chat.mark.mentions.runs()).sum::<usize>();
+        LIST_BYTES + self.chats.len() * size_of::<Chat>() + runs * size_of::<(i64, i64)>()
     }
 }
 

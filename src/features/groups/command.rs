@@ -4,13 +4,16 @@ use super::again::unread_again;
 use super::members::{join, leave, put, set_level, tell};
 use super::messages::{change, expire, read_one, recall, send_and_tell};
 use super::rows::GroupRows;
-use super::{Delivery, MembersOut, NewMessage};
+use super::{Delivery, MAX_UNREAD_AGAIN, MembersOut, NewMessage};
 use crate::base::clock::UnixMs;
 use crate::base::error::Problem;
 use crate::base::ids::{GroupId, UserId};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows, in_path};
 use crate::engine::marks::StreamKey;
 use crate::features::level::LevelUntil;
+
+/// To look at so many messages costs as much as a change.
+const READ_FOR_A_CHANGE: i64 = 50;
 
 /// A write to groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +168,16 @@ impl lanes::Command for GroupCommand {
     fn weight(&self) -> u32 {
         match self {
             Self::Expire { rows, .. } => (*rows).max(1),
+            // It reads up to this many messages. That costs as much as so many changes.
+            Self::Unread { .. } => u32::try_from(MAX_UNREAD_AGAIN / READ_FOR_A_CHANGE).unwrap_or(u32::MAX),
             _ => u32::try_from(self.users().count()).unwrap_or(u32::MAX).max(1),
+        }
+    }
+
+    fn by_user(&self) -> Option<UserId> {
+        match self {
+            Self::Unread { user, .. } => Some(*user),
+            _ => None,
         }
     }
 

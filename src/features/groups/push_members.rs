@@ -4,9 +4,11 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 
-/// How groups deliver; -1: there is none.
-static DELIVERY: Statement = Statement::new(
-    "select r.group_id, coalesce((select g.delivery from chat_groups g where g.group_id = r.group_id), -1)
+/// The last ordinals that members of groups got that are delivered by reading; -1 for others: what those deliver by writing
+/// raises their members' revisions.
+static READ: Statement = Statement::new(
+    "select r.group_id,
+        coalesce((select case when g.delivery = 0 then g.ordinals else -1 end from chat_groups g where g.group_id = r.group_id), -1)
     from {rows} r",
     &[("group_id", Type::Int)],
 )
@@ -40,27 +42,41 @@ static ORDINALS: Statement = Statement::one("select g.ordinals from chat_groups 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 4] {
-    [&DELIVERY, &WITH_PUSH, &MEMBERS, &ORDINALS]
+    [&READ, &WITH_PUSH, &MEMBERS, &ORDINALS]
 }
 
 /// How many ordinals one page looks through at most, so that a large group in which few have a push
 /// device takes bounded steps.
 const ORDINALS_AT_ONCE: i64 = 5000;
 
-/// Those of these groups whose messages count for members with a push device without a write to
-/// their rows. With `all`, whether there are such members is not looked at, which takes long in large
-/// groups.
-pub async fn with_push(conn: &mut Conn, groups: &[GroupId], all: bool) -> DbResult<Vec<GroupId>> {
+/// In groups with so many members together it is looked whether one of them has a push device. On SQLite nobody writes
+/// meanwhile.
+const MAX_LOOKED_AT: i64 = 20_000;
+
+/// Those of these groups whose messages count for members with a push device without a write to their rows. Large groups
+/// are among them whether there are such members or not: their pages will find none.
+pub async fn with_push(conn: &mut Conn, groups: &[GroupId]) -> DbResult<Vec<GroupId>> {
     let ids = Column::Int(groups.iter().map(|group| group.get()).collect());
-    let delivery: Vec<(i64, i64)> = conn.fetch(&DELIVERY, &[ids]).await?;
-    // What others deliver by writing raises their members' revisions.
-    let read: Vec<_> = delivery.into_iter().filter(|(_, delivery)| *delivery == 0).map(|(group, _)| group).collect();
-    let found: Vec<(i64,)> = if all || read.is_empty() {
-        read.into_iter().map(|group| (group,)).collect()
-    } else {
-        conn.fetch(&WITH_PUSH, &[Column::Int(read)]).await?
-    };
-    Ok(found.into_iter().filter_map(|(group,)| GroupId::try_from(group).ok()).collect())
+    let mut read: Vec<(i64, i64)> = conn.fetch(&READ, &[ids]).await?;
+    read.retain(|(_, ordinals)| *ordinals >= 0);
+    read.sort_unstable_by_key(|(_, ordinals)| *ordinals);
+    let (small, large) = read.split_at(small(&read));
+    let mut found: Vec<(i64,)> = Vec::new();
+    if !small.is_empty() {
+        found = conn.fetch(&WITH_PUSH, &[Column::Int(small.iter().map(|(group, _)| *group).collect())]).await?;
+    }
+    let all = found.into_iter().map(|(group,)| group).chain(large.iter().map(|(group, _)| *group));
+    Ok(all.filter_map(|group| GroupId::try_from(group).ok()).collect())
+}
+
+/// How many of these groups, the smallest first, have few members together.
+fn small(groups: &[(i64, i64)]) -> usize {
+    let mut looked_at = 0;
+    let within = groups.iter().take_while(|(_, ordinals)| {
+        looked_at += ordinals;
+        looked_at <= MAX_LOOKED_AT
+    });
+    within.count()
 }
 
 /// The next members with a push device for whom a group counts, after an ordinal. With them, up to
@@ -74,4 +90,15 @@ pub async fn page(db: &Db, group: GroupId, after: i64, now: UnixMs, max_rows: i6
     let last: Vec<(i64,)> = db.fetch(&ORDINALS, &ints(&[group.get()])).await?;
     let next = last.first().filter(|(last,)| up_to < *last).map(|_| up_to);
     Ok((next, rows.into_iter().filter_map(|(_, user)| UserId::try_from(user).ok()).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_looked_at_in_groups_that_have_few_together() {
+        let small = |ordinals: &[i64]| small(&ordinals.iter().map(|ordinals| (1, *ordinals)).collect::<Vec<_>>());
+        assert_eq!([small(&[]), small(&[5, 19_000, 995]), small(&[5, 19_000, 996]), small(&[1_000_000])], [0, 3, 2, 0]);
+    }
 }

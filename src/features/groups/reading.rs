@@ -54,6 +54,12 @@ impl Reading {
         data
     }
 
+    /// How many bytes the bitmap takes.
+    #[must_use]
+    pub fn extra_bytes(&self) -> usize {
+        if self.extra.is_empty() { 0 } else { self.extra.serialized_size() }
+    }
+
     /// The single messages that are read, from this one to that one.
     pub fn extra_within(&self, from: i64, to: i64) -> impl Iterator<Item = i64> + '_ {
         let mut all = self.extra.iter();

@@ -20,6 +20,13 @@ use crate::features::users::settings::{PatchSettings, SettingsPatch};
 
 const USERS: i64 = 5;
 
+#[test]
+fn who_makes_much_unread_again_waits_for_its_own_turns() {
+    let (user, group) = (UserId::try_from(1).unwrap(), GroupId::try_from(9).unwrap());
+    let unread = GroupCommand::Unread { user, group, from: 3 };
+    assert_eq!((lanes::Command::weight(&unread), lanes::Command::by_user(&unread)), (200, Some(user)));
+}
+
 #[derive(Debug, Clone)]
 enum Act {
     Join(BTreeSet<i64>),

@@ -89,7 +89,7 @@ impl Receipts {
     #[must_use]
     pub fn new(config: &ReceiptConfig, db: Db, turns: Arc<Turns>, changes: Arc<GroupChanges>) -> Arc<Self> {
         let weigh = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).saturating_add(1);
-        let weigh_group = move |_: &GroupId, read: &Read<Known>| weigh(read.what.spans.len());
+        let weigh_group = move |_: &GroupId, read: &Read<Known>| weigh(read.what.spans.weight());
         let weigh_senders = move |_: &(GroupId, i64), read: &Read<Vec<Sent>>| weigh(read.what.len());
         Arc::new(Self {
             db,

@@ -1,5 +1,8 @@
 //! The memberships of a group, and what follows from them for its messages.
 
+use std::collections::HashMap;
+
+use crate::base::id_hash::IdHash;
 use crate::base::ids::{MAX_HEAD, UserId};
 use crate::engine::marks::Hidden;
 use crate::features::groups::Reading;
@@ -121,9 +124,9 @@ impl Spans {
         self.progress
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.spans.len()
+    /// How much room they take, as a number of memberships of people who read from top to bottom.
+    pub(super) fn weight(&self) -> usize {
+        self.spans.iter().map(|span| 1 + span.reading.extra_bytes() / size_of::<Span>()).sum()
     }
 
     /// The head at which a user's membership began; None where there is none.
@@ -137,7 +140,7 @@ impl Spans {
     }
 
     /// The counts of the messages from this one to that one, given who sent each (None: it is not
-    /// counted). One walk through the memberships.
+    /// counted). The memberships are walked through, however many messages there are.
     #[must_use]
     pub fn counts(&self, from: i64, senders: &[Option<UserId>]) -> Vec<Count> {
         let to = from + i64::try_from(senders.len()).unwrap_or(0) - 1;
@@ -167,11 +170,17 @@ impl Spans {
                 add(seq, seq, Count { recipients: 0, read: 1 });
             }
         }
+        let mut of_senders: HashMap<UserId, Vec<&Span>, IdHash> = senders.iter().flatten().map(|sender| (*sender, Vec::new())).collect();
+        for span in &self.spans {
+            if let Some(of) = span.user.and_then(|user| of_senders.get_mut(&user)) {
+                of.push(span);
+            }
+        }
         let mut sum = Count::default();
         let counts = (from..).zip(senders).zip(&steps).map(|((seq, sender), step)| {
             sum = Count { recipients: sum.recipients + step.recipients, read: sum.read + step.read };
             // The sender is no recipient.
-            let own = sender.and_then(|sender| self.spans.iter().find(|span| span.user == Some(sender) && span.covers(seq)));
+            let own = sender.and_then(|sender| of_senders.get(&sender)?.iter().find(|span| span.covers(seq)));
             let own_read = own.is_some_and(|span| span.has_read(seq));
             Count { recipients: sum.recipients - i64::from(own.is_some()), read: sum.read - i64::from(own_read) }
         });

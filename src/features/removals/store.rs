@@ -51,15 +51,21 @@ static DUE: Statement = Statement::one(
 /// When the oldest unfinished one began; 0 if there is none.
 static OLDEST: Statement = Statement::one("select coalesce(min(r.created_at), 0) from removals r where r.finished_at = 0", &[]);
 
-/// Where the removal is still as it is known.
+/// Where the removal is still as it is known: at the same place as well as with the same time, which may be had again.
 static MOVE: Statement = Statement::new(
     "update removals
     set step = r.step, after_id = r.after_id, after_seq = r.after_seq, after_name = r.after_name, due_at = r.due_at
     from {rows} r
-    where removals.operation_id = r.operation_id and removals.due_at = r.from_due_at and removals.finished_at = 0",
+    where removals.operation_id = r.operation_id and removals.due_at = r.from_due_at and removals.finished_at = 0
+        and removals.step = r.from_step and removals.after_id = r.from_id and removals.after_seq = r.from_seq
+        and removals.after_name = r.from_name",
     &[
         ("operation_id", Type::Text),
         ("from_due_at", Type::Int),
+        ("from_step", Type::Text),
+        ("from_id", Type::Int),
+        ("from_seq", Type::Int),
+        ("from_name", Type::Text),
         ("step", Type::Text),
         ("after_id", Type::Int),
         ("after_seq", Type::Int),
@@ -160,11 +166,22 @@ pub async fn oldest(db: &Db) -> DbResult<Option<UnixMs>> {
 
 /// Moves a removal on, if it is still as it is known. None: another node has it.
 pub async fn move_on(db: &Db, from: &Removal, step: &str, place: Place, due_at: UnixMs) -> DbResult<Option<Removal>> {
-    // A time that was had before would not tell the two apart. Only one that is far ahead goes back: every node would
-    // have to watch it before it takes the removal.
-    let is_ahead = from.due_at.0 > due_at.0 + AHEAD_MS;
-    let due_at = if is_ahead { due_at } else { due_at.max(UnixMs(from.due_at.0 + 1)) };
-    let columns = [text(from.id.as_str()), int(from.due_at.0), text(step), int(place.id), int(place.seq), text(&place.name), int(due_at.0)];
+    // Else another node that knows it as it was would take it, too.
+    let is_as_it_was = (due_at, step, &place) == (from.due_at, from.step.as_str(), &from.place);
+    let due_at = if is_as_it_was { UnixMs(due_at.0 + 1) } else { due_at };
+    let columns = [
+        text(from.id.as_str()),
+        int(from.due_at.0),
+        text(&from.step),
+        int(from.place.id),
+        int(from.place.seq),
+        text(&from.place.name),
+        text(step),
+        int(place.id),
+        int(place.seq),
+        text(&place.name),
+        int(due_at.0),
+    ];
     let moved = db.run(&MOVE, &columns).await?;
     Ok((moved > 0).then(|| Removal { step: step.to_owned(), place, due_at, ..from.clone() }))
 }

@@ -37,9 +37,6 @@ const IDLE_EVENTS: i64 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     seen: Option<Progress>,
-    /// Whether the last round failed. Then the next one makes jobs for all groups, also for those in
-    /// which nobody has a push device: to look at large groups may take too long.
-    failed: bool,
 }
 
 /// An event that is read along.
@@ -81,14 +78,13 @@ impl Causes {
         Ok(())
     }
 
-    /// With `all`, also of groups in which nobody may have a push device.
-    async fn scopes(self, conn: &mut Conn, all: bool) -> DbResult<Vec<Scope>> {
+    async fn scopes(self, conn: &mut Conn) -> DbResult<Vec<Scope>> {
         if self.everybody {
             return Ok(vec![Scope::All]);
         }
         let (groups, mut scopes) = (self.groups.into_iter().collect::<Vec<_>>(), Vec::new());
         for groups in groups.chunks(GROUPS_AT_ONCE) {
-            scopes.extend(with_push(conn, groups, all).await?.into_iter().map(Scope::Group));
+            scopes.extend(with_push(conn, groups).await?.into_iter().map(Scope::Group));
         }
         // Rows are locked in the order of the key.
         scopes.sort_unstable();
@@ -99,12 +95,6 @@ impl Causes {
 impl Follower {
     /// Takes in some of what happened; whether there may be more.
     pub(super) async fn round(&mut self, state: &PushContext) -> DbResult<bool> {
-        let taken = self.take_in(state).await;
-        self.failed = taken.is_err();
-        taken
-    }
-
-    async fn take_in(&mut self, state: &PushContext) -> DbResult<bool> {
         let kept = in_time(events::kept(&state.db)).await?;
         let ended = state.ended_everywhere();
         let expired = last_expired(&state.db, self.seen.map_or(UnixMs(0), |seen| seen.expired_at), ended).await?;
@@ -136,7 +126,7 @@ impl Follower {
             }
             return conn.commit().await.map(|()| false);
         }
-        let taken = follow(&mut conn, state, (before, after), self.failed).await?;
+        let taken = follow(&mut conn, state, (before, after)).await?;
         if taken.jobs > 0 {
             failpoint("push::before_follow");
         }
@@ -160,7 +150,7 @@ struct Taken {
 }
 
 /// Writes the jobs of what happened, and how far that is.
-async fn follow(conn: &mut Conn, state: &PushContext, (before, after): (Progress, Progress), all: bool) -> DbResult<Taken> {
+async fn follow(conn: &mut Conn, state: &PushContext, (before, after): (Progress, Progress)) -> DbResult<Taken> {
     let mut causes = Causes { everybody: after.expired_at > before.expired_at, groups: BTreeSet::new() };
     let from = before.event_id;
     let rows = events::read_in(conn, from, FOLLOWED, ROWS_AT_ONCE).await?;
@@ -173,7 +163,7 @@ async fn follow(conn: &mut Conn, state: &PushContext, (before, after): (Progress
     }
     let after = Progress { event_id: rows.last().map_or(from, |row| row.last).max(floor), ..after };
     let due_at = state.told_at();
-    let jobs: Vec<_> = causes.scopes(conn, all).await?.into_iter().map(|scope| (scope, due_at)).collect();
+    let jobs: Vec<_> = causes.scopes(conn).await?.into_iter().map(|scope| (scope, due_at)).collect();
     store::add_jobs(conn, &jobs).await?;
     if after != before {
         store::save_progress(conn, after).await?;

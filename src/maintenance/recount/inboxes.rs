@@ -159,7 +159,11 @@ pub(super) async fn repair(conn: &mut Conn, rows: &[Row], now: UnixMs) -> DbResu
     let column = |value: fn(&Row) -> i64| Column::Int(rows.iter().map(|row| value(row)).collect());
     let at = Column::Int(vec![now.0; rows.len()]);
     let columns = [column(|row| row.0), Column::Int(counted), column(|row| row.1), column(|row| row.2), column(|row| row.3), at];
-    conn.run(&APPEND, &columns).await?;
+    let appended = conn.run(&APPEND, &columns).await?;
+    if appended != u64::try_from(rows.len()).unwrap_or(u64::MAX) {
+        // A message went since it was looked for. The numbers after it would have a gap: all is looked for again.
+        return Err(sqlx::Error::RowNotFound);
+    }
     let by = [places.keys().copied().collect(), places.values().copied().collect()];
     conn.run(&RAISE, &by.map(Column::Int)).await.map(|_| ())
 }

@@ -344,7 +344,7 @@ async fn repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Difference>>
 /// Whether nothing was written, for a reason that may pass.
 fn did_not_commit(error: &sqlx::Error) -> bool {
     let may_pass = || !matches!(classify(error), ErrorClass::Refuse | ErrorClass::Unknown);
-    // The last is of a user who was erased meanwhile.
+    // The last is of a user who was erased, or a message that went, meanwhile.
     (matches!(error, sqlx::Error::Database(_)) && may_pass()) || matches!(error, sqlx::Error::RowNotFound)
 }
 

@@ -122,17 +122,16 @@ async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &Cancellation
     for _ in 0..BATCHES_PER_TURN {
         // Those that this version does not know are not found as due.
         let Some((step, next)) = state.steps.at(removal.kind, &removal.step) else { return Ok(()) };
-        let (name, place, due_at) = match batch(state, step, removal).await? {
-            Progress::More(place) => (step.name, place, lease()),
-            Progress::Later(place) => (step.name, place, UnixMs(clock.now().0 + LATER_MS)),
+        let (name, place, later) = match batch(state, step, removal).await? {
+            Progress::More(place) => (step.name, place, None),
+            Progress::Later(place) => (step.name, place, Some(UnixMs(clock.now().0 + LATER_MS))),
             Progress::Done => match next {
-                Some(next) => (next.name, Default::default(), lease()),
+                Some(next) => (next.name, Default::default(), None),
                 None => return finish(state, removal).await,
             },
         };
-        let waits = due_at < lease();
-        match in_time(store::move_on(db, removal, name, place, due_at)).await? {
-            Some(moved) if !waits && !stop.is_cancelled() => *removal = moved,
+        match in_time(store::move_on(db, removal, name, place, later.unwrap_or_else(lease))).await? {
+            Some(moved) if later.is_none() && !stop.is_cancelled() => *removal = moved,
             _ => return Ok(()),
         }
     }

@@ -1,5 +1,8 @@
 //! A removal that does not end, and one that a node with a fast clock has left.
 
+use headmark::base::clock::UnixMs;
+use headmark::features::removals::{Place, Removal, RemovalKind, store};
+
 use super::{erase, erased, node};
 use crate::both_tiers;
 use crate::support::{Hand, eventually, eventually_within};
@@ -40,6 +43,26 @@ both_tiers! {
         erased(client, &location).await;
         let theirs = "select cast(sum(due_at) as text) || ':' || cast(count(*) as text) from removals where finished_at = 0";
         assert_eq!(hand.text(theirs).await, "28:8", "they are left as they are");
+        node.stop().await;
+    }
+
+    /// Who has one gives it up before its lease is over, so that others go first and none waits for the lease.
+    async fn a_removal_is_given_up_early_and_who_knows_an_earlier_place_has_it_no_more(world: World) {
+        const STEP: &str = "of_a_newer_version";
+        let node = node(&world).await;
+        let db = &node.app.state().db;
+        Hand::on(&world).await.run(&format!("insert into removals
+            (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
+            values ('0190163d8694739b3d5c2a7f00112230', 1, 7, 'open', '{STEP}', 3, 0, '', 5000, 1, 0)")).await;
+        let id = "0190163d8694739b3d5c2a7f00112230".parse().unwrap();
+        let begun = Removal { id, kind: RemovalKind::User, subject: 7, step: STEP.to_owned(), place: Place::id(3), due_at: UnixMs(5000) };
+        let leased = store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap().unwrap();
+        assert_eq!(store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap(), None);
+        let given_up = store::move_on(db, &leased, STEP, Place::id(4), UnixMs(5000)).await.unwrap().unwrap();
+        assert_eq!(given_up.due_at, UnixMs(5000));
+        assert_eq!(store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap(), None, "the same time, another place");
+        let taken = store::move_on(db, &given_up, STEP, Place::id(4), UnixMs(5000)).await.unwrap().unwrap();
+        assert_eq!(taken.due_at, UnixMs(5001), "else another node would take it, too");
         node.stop().await;
     }
 
