@@ -40,7 +40,10 @@ repeated() {
     cat <<'END'
 README.md                                     ^Version VERSION\.
 docs/introduction.md                          ^Version VERSION\.
+docs/operations/backup.md                     ^          image: registry\.example/headmark:VERSION #
 docs/operations/deploy.md                     headmark_VERSION-1_amd64\.deb
+docs/operations/deploy.md                     docker build -t registry\.example/headmark:VERSION \.
+docs/operations/deploy.md                     docker push registry\.example/headmark:VERSION$
 clients/python/pyproject.toml                 ^version = "VERSION"$
 clients/typescript/README.md                  headmark-client-VERSION\.tgz
 clients/typescript/package.json               ^  "version": "VERSION",$

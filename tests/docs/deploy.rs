@@ -12,7 +12,7 @@ use super::names::{metrics, settings, words};
 use super::{assert_none, files, root};
 
 /// What a node needs to stop beside its drain: the last writes, and the stores to close.
-const SPARE_S: u64 = 10;
+const SPARE_S: u64 = 25;
 
 /// `HEADMARK_DRAIN_TIMEOUT_MS`, in seconds.
 const DRAIN_S: u64 = 25;
