@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 use crate::app::process;
 use crate::app::single_flight::SingleFlight;
 use crate::app::state::AppState;
+use crate::base::error::{Fault, Result};
 use crate::db::ReplicaState;
 use crate::engine::guard::Trust;
 
@@ -101,7 +102,8 @@ async fn get_healthz() -> Json<HealthOut> {
 #[utoipa::path(get, path = "/readyz", tag = "server", security(()),
     responses((status = 200, body = ReadyOut), (status = 503, body = ReadyOut, description = "Not ready")))]
 async fn get_readyz(State(state): State<AppState>, Extension(looks): Extension<SingleFlight<Parts>>) -> Response {
-    let (database, cache, replica) = looks.get(look(&state)).await;
+    let away = (PartState::Away, PartState::Away, None);
+    let (database, cache, replica) = looks.get(look(state.clone())).await.unwrap_or(away);
     let node = match state.polling.draining.is_cancelled() {
         true => PartState::Draining,
         false if state.lanes.have_failed() => PartState::Failed,
@@ -118,7 +120,7 @@ async fn get_readyz(State(state): State<AppState>, Extension(looks): Extension<S
 }
 
 /// Asks the stores.
-async fn look(state: &AppState) -> Parts {
+async fn look(state: AppState) -> Parts {
     let database = tokio::time::timeout(MAX_ANSWER, state.db.ping());
     let cache = tokio::time::timeout(MAX_ANSWER, state.cache.run_id());
     let (database, cache) = tokio::join!(database, cache);
@@ -162,13 +164,13 @@ fn measure_parts(state: &AppState) {
 /// Get metrics in the Prometheus text format
 #[utoipa::path(get, path = "/metrics", tag = "server", security(()),
     responses((status = 200, content_type = "text/plain", body = String)))]
-async fn get_metrics(State(state): State<AppState>, Extension(renders): Extension<SingleFlight<String>>) -> Response {
-    let text = renders.get(render(&state)).await;
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response()
+async fn get_metrics(State(state): State<AppState>, Extension(renders): Extension<SingleFlight<String>>) -> Result<Response> {
+    let text = renders.get(render(state)).await.ok_or_else(|| Fault::Bug("cannot write the metrics".to_owned()))?;
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response())
 }
 
 /// Measures, and writes down all metrics.
-async fn render(state: &AppState) -> String {
+async fn render(state: AppState) -> String {
     #[expect(clippy::cast_precision_loss, reason = "queues are far below 2^52")]
     let set = |name: &'static str, value: usize| metrics::gauge!(name).set(value as f64);
     set("headmark_lane_waiting", state.lanes.waiting());
@@ -177,7 +179,7 @@ async fn render(state: &AppState) -> String {
     metrics::gauge!("headmark_fan_out_oldest_seconds").set(Duration::from_millis(oldest_ms.unsigned_abs()).as_secs_f64());
     set("headmark_polls_waiting", state.polling.waiting.taken());
     set("headmark_polls_waiting_limit", state.polling.waiting.size());
-    measure_parts(state);
+    measure_parts(&state);
     if let Err(error) = tokio::task::spawn_blocking(process::measure).await {
         tracing::warn!(%error, "cannot measure this process");
     }

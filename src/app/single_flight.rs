@@ -1,43 +1,33 @@
-//! Work that one request does for all that ask while it is at work.
+//! Work that is done once for all requests that ask for it while it is under way.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Mutex;
-use tokio::time::Instant;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
 
-/// What one made for all: for who asked before it was done, it is as good as their own.
-#[derive(Debug)]
-pub(super) struct SingleFlight<T>(Arc<Mutex<Option<Made<T>>>>);
+/// What is under way, or was last.
+#[derive(Clone)]
+pub(super) struct SingleFlight<T: Clone>(Arc<Mutex<Option<Flight<T>>>>);
 
-#[derive(Debug, Clone)]
-struct Made<T> {
-    at: Instant,
-    value: T,
-}
+type Flight<T> = Shared<BoxFuture<'static, Option<T>>>;
 
-impl<T> Clone for SingleFlight<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for SingleFlight<T> {
+impl<T: Clone> Default for SingleFlight<T> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<T: Clone> SingleFlight<T> {
-    /// Makes it, or waits for who is making it now. Where that one gives up half-way, the next one makes it.
-    pub(super) async fn get(&self, make: impl Future<Output = T>) -> T {
-        let asked = Instant::now();
-        let mut last = self.0.lock().await;
-        if let Some(made) = last.as_ref().filter(|made| made.at >= asked) {
-            return made.value.clone();
-        }
-        let value = make.await;
-        *last = Some(Made { at: Instant::now(), value: value.clone() });
-        value
+impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
+    /// Does it, or waits for what is under way. It goes on where a caller gives up. None where it panics.
+    pub(super) async fn get(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let flight = {
+            let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match last.as_ref().filter(|flight| flight.peek().is_none()) {
+                Some(flight) => flight.clone(),
+                None => last.insert(tokio::spawn(work).map(Result::ok).boxed().shared()).clone(),
+            }
+        };
+        flight.await
     }
 }
 
@@ -52,24 +42,28 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_makes_it_for_all_who_ask_meanwhile_and_for_nobody_later() {
-        let (flight, made, gate) = (SingleFlight::default(), AtomicU32::new(0), Semaphore::new(0));
-        let make = || async {
-            gate.acquire().await.unwrap().forget();
-            made.fetch_add(1, Ordering::Relaxed) + 1
+    async fn it_is_done_once_for_all_who_ask_meanwhile_and_again_for_who_asks_later() {
+        let (flight, done, gate) = (SingleFlight::default(), Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
+        let work = || {
+            let (done, gate) = (Arc::clone(&done), Arc::clone(&gate));
+            async move {
+                gate.acquire().await.unwrap().forget();
+                done.fetch_add(1, Ordering::Relaxed) + 1
+            }
         };
+        tokio::select! {
+            biased;
+            early = flight.get(work()) => panic!("{early:?} before its time"),
+            () = yield_now() => {}
+        }
+        // Who began it has given up.
         let open = async {
             yield_now().await;
             gate.add_permits(1);
         };
-        let all = async { tokio::join!(flight.get(make()), flight.get(make()), flight.get(make()), open) };
-        assert_eq!(tokio::time::timeout(Duration::from_secs(5), all).await.unwrap(), (1, 1, 1, ()));
-        tokio::select! {
-            biased;
-            given_up = flight.get(make()) => panic!("{given_up} is that of those before"),
-            () = yield_now() => {}
-        }
+        let all = async { tokio::join!(flight.get(work()), flight.get(work()), open) };
+        assert_eq!(tokio::time::timeout(Duration::from_secs(5), all).await.unwrap(), (Some(1), Some(1), ()));
         gate.add_permits(2);
-        assert_eq!([flight.get(make()).await, flight.get(make()).await], [2, 3]);
+        assert_eq!([flight.get(work()).await, flight.get(work()).await], [Some(2), Some(3)]);
     }
 }

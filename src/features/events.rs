@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderValue;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,13 +20,16 @@ use crate::engine::events::{Event, EventConfig, EventTypeNames, EventTypes, Publ
 use crate::http::answer::no_cache;
 use crate::http::auth::Service;
 use crate::http::params::Query;
-use crate::http::polling::Polling;
+use crate::http::polling::{Polling, X_POLL_INTERVAL};
 use crate::http::served::Served;
 use crate::http::{pages, polling};
 
 /// The most events of an answer, and how many where no limit is given.
 pub const MAX_EVENTS: usize = 1000;
 const DEFAULT_EVENTS: usize = 100;
+
+/// How many seconds a reader pauses whose wait was cut short.
+const EARLY_INTERVAL_S: &str = "1";
 
 /// How often one who waits looks without being told.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -130,8 +134,8 @@ async fn list_events(state: Served<EventContext>, _: Service, Query(params): Que
         let left = deadline.saturating_duration_since(Instant::now());
         if !out.items.is_empty() || left.is_zero() || room.is_none() || state.polling.draining.is_cancelled() {
             let mut response = no_cache(&out);
-            // For a request that was answered before its time.
-            polling::pace(&state.polling, &mut response);
+            // For a request that is answered before its time. The interval of polls is for many users, and long.
+            response.headers_mut().insert(X_POLL_INTERVAL.clone(), HeaderValue::from_static(EARLY_INTERVAL_S));
             return Ok(response);
         }
         // What was passed by is not searched again.

@@ -56,7 +56,7 @@ const USUAL_BODY_BYTES: usize = 512;
 /// after its held poll was answered early would show an old number for that long.
 const STOPPING_INTERVAL_S: u32 = 2;
 
-static X_POLL_INTERVAL: HeaderName = HeaderName::from_static("x-poll-interval");
+pub(crate) static X_POLL_INTERVAL: HeaderName = HeaderName::from_static("x-poll-interval");
 
 /// What answers the polls of a node.
 #[derive(Debug)]
@@ -95,8 +95,7 @@ impl Interval {
 pub struct PolledValue<T> {
     /// What the client is shown.
     pub value: T,
-    /// The version that its tag is made from; None for a degraded answer, or one of two states of a user, which
-    /// have no tag.
+    /// The version that its tag is made from; None for a degraded answer, which has no tag.
     pub version: Option<Version>,
     /// When it will be another without a write, such as at the end of a level; None: never.
     pub changes_at: Option<UnixMs>,
@@ -415,16 +414,11 @@ fn tagged(node: &Polling, tag: String, mut response: Response) -> Response {
         headers.insert(header::ETAG, tag);
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    pace(node, &mut response);
-    response
-}
-
-/// Says at which pace to ask again.
-pub fn pace(node: &Polling, response: &mut Response) {
     let Interval { seconds, header: usual } = &node.interval;
     let stopping = node.draining.is_cancelled();
     let interval = if stopping { HeaderValue::from((*seconds).min(STOPPING_INTERVAL_S)) } else { usual.clone() };
-    response.headers_mut().insert(X_POLL_INTERVAL.clone(), interval);
+    headers.insert(X_POLL_INTERVAL.clone(), interval);
+    response
 }
 
 /// A degraded answer has no tag, is not to be stored, and asks for half the pace.

@@ -140,7 +140,7 @@ async fn all_chats(state: &ChatListContext, user: UserId) -> Result<ReadChats> {
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = PageOut<ChatOut>, headers(
-            ("ETag" = String, description = "The version of the response; omitted while the user changes faster than it can be read"),
+            ("ETag" = String, description = "The version of the response"),
             ("Link" = String, description = "The next page, if any"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
@@ -191,7 +191,7 @@ fn new_page(state: &ChatListContext, user: UserId, wanted: pages::Wanted, found:
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = ChatOut, headers(
-            ("ETag" = String, description = "The version of the response; omitted while the user changes faster than it can be read"),
+            ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
 async fn get_group_chat(
@@ -212,7 +212,7 @@ async fn get_group_chat(
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = ChatOut, headers(
-            ("ETag" = String, description = "The version of the response; omitted while the user changes faster than it can be read"),
+            ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
 async fn get_direct_chat(

@@ -157,11 +157,11 @@ pub fn after_commit(error: impl Into<Error>) -> Error {
         Error::Problem(problem) => [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&problem.code.status()),
         Error::Fault(fault) => fault.may_pass(),
     };
-    if may_pass {
-        Problem::new(Code::OutcomeUnknown, "The write, or a part of it, is done, but not what was to follow.").into()
-    } else {
-        error
+    if !may_pass {
+        return error;
     }
+    tracing::error!(?error, "a write is done, but not what was to follow");
+    Problem::new(Code::OutcomeUnknown, "The write, or a part of it, is done, but not what was to follow.").into()
 }
 
 #[cfg(test)]

@@ -283,17 +283,20 @@ async fn read_broadcasts(state: Served<BroadcastContext>, path: UserPath, body: 
         // Another node sent what this one has not heard of yet.
         state.heads.catch_up().await.map_err(after_commit)?;
     }
-    let unread = unread(&state, user, &channel, revision).await;
+    let unread = unread(&state, user, &channel, revision).await.ok_or_else(|| after_commit(Error::store_unavailable()))?;
     Ok(Json(ChannelOut { channel, unread, head, revision }).into_response())
 }
 
-/// How many notices of a channel a user has not read, as far as it is known.
-async fn unread(state: &BroadcastContext, user: UserId, channel: &Name, revision: i64) -> i64 {
-    let (State::Current(entry) | State::LastKnown(entry)) = state.entries.read(user, revision).await else { return 0 };
+/// How many notices of a channel a user has not read, at this revision or a later one. None where that is not known.
+async fn unread(state: &BroadcastContext, user: UserId, channel: &Name, revision: i64) -> Option<i64> {
+    let (State::Current(entry) | State::LastKnown(entry)) = state.entries.read(user, revision).await else { return None };
+    if entry.revision < revision {
+        return None;
+    }
     if !state.heads.is_fresh() {
         // Where none comes through, what was last known is shown.
         state.entries.catch_up().await;
     }
     let (since, mark) = (enrolled(&entry.parts), mark(&entry.parts, Kind::Broadcast, channel.as_str()));
-    state.heads.broadcast_state().channels.get(channel.as_str()).map_or(0, |channel| channel.unread(since, mark))
+    Some(state.heads.broadcast_state().channels.get(channel.as_str()).map_or(0, |channel| channel.unread(since, mark)))
 }

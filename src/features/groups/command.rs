@@ -13,7 +13,7 @@ use crate::engine::marks::StreamKey;
 use crate::features::level::LevelUntil;
 
 /// To look at so many messages costs as much as a change.
-const READ_FOR_A_CHANGE: i64 = 50;
+const READ_FOR_A_CHANGE: i64 = 100;
 
 /// A write to groups.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -49,9 +49,9 @@ pub fn statements() -> [&'static Statement; 4] {
 /// device takes bounded steps.
 const ORDINALS_AT_ONCE: i64 = 5000;
 
-/// In groups with so many members together it is looked whether one of them has a push device. On SQLite nobody writes
-/// meanwhile.
-const MAX_LOOKED_AT: i64 = 20_000;
+/// In groups with as many members as one page has at most, it is looked whether one of them has a push device; on SQLite,
+/// where nobody writes meanwhile, in groups with so many together.
+const MAX_LOOKED_AT: i64 = 100_000;
 
 /// Those of these groups whose messages count for members with a push device without a write to their rows. Large groups
 /// are among them whether there are such members or not: their pages will find none.
@@ -60,7 +60,8 @@ pub async fn with_push(conn: &mut Conn, groups: &[GroupId]) -> DbResult<Vec<Grou
     let mut read: Vec<(i64, i64)> = conn.fetch(&READ, &[ids]).await?;
     read.retain(|(_, ordinals)| *ordinals >= 0);
     read.sort_unstable_by_key(|(_, ordinals)| *ordinals);
-    let (small, large) = read.split_at(small(&read));
+    let most = if matches!(conn, Conn::Sqlite(_)) { MAX_LOOKED_AT } else { i64::MAX };
+    let (small, large) = read.split_at(small(&read, most));
     let mut found: Vec<(i64,)> = Vec::new();
     if !small.is_empty() {
         found = conn.fetch(&WITH_PUSH, &[Column::Int(small.iter().map(|(group, _)| *group).collect())]).await?;
@@ -69,12 +70,12 @@ pub async fn with_push(conn: &mut Conn, groups: &[GroupId]) -> DbResult<Vec<Grou
     Ok(all.filter_map(|group| GroupId::try_from(group).ok()).collect())
 }
 
-/// How many of these groups, the smallest first, have few members together.
-fn small(groups: &[(i64, i64)]) -> usize {
-    let mut looked_at = 0;
+/// How many of these groups, the smallest first, are small and have no more than so many members together.
+fn small(groups: &[(i64, i64)], most: i64) -> usize {
+    let mut looked_at = 0_i64;
     let within = groups.iter().take_while(|(_, ordinals)| {
-        looked_at += ordinals;
-        looked_at <= MAX_LOOKED_AT
+        looked_at = looked_at.saturating_add(*ordinals);
+        *ordinals <= ORDINALS_AT_ONCE && looked_at <= most
     });
     within.count()
 }
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn members_are_looked_at_in_groups_that_have_few_together() {
-        let small = |ordinals: &[i64]| small(&ordinals.iter().map(|ordinals| (1, *ordinals)).collect::<Vec<_>>());
-        assert_eq!([small(&[]), small(&[5, 19_000, 995]), small(&[5, 19_000, 996]), small(&[1_000_000])], [0, 3, 2, 0]);
+        let small = |ordinals: &[i64]| small(&ordinals.iter().map(|ordinals| (1, *ordinals)).collect::<Vec<_>>(), 9000);
+        assert_eq!([small(&[]), small(&[5, 4000, 4995]), small(&[5, 4000, 4996]), small(&[5000, 5001])], [0, 3, 2, 1]);
     }
 }

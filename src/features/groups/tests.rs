@@ -24,7 +24,7 @@ const USERS: i64 = 5;
 fn who_makes_much_unread_again_waits_for_its_own_turns() {
     let (user, group) = (UserId::try_from(1).unwrap(), GroupId::try_from(9).unwrap());
     let unread = GroupCommand::Unread { user, group, from: 3 };
-    assert_eq!((lanes::Command::weight(&unread), lanes::Command::by_user(&unread)), (200, Some(user)));
+    assert_eq!((lanes::Command::weight(&unread), lanes::Command::by_user(&unread)), (100, Some(user)));
 }
 
 #[derive(Debug, Clone)]

@@ -163,13 +163,9 @@ impl InboxContext {
                 return Ok(polled(Directs::default()));
             }
             let directs = in_time(read(now)).await?;
-            // Both must be of one state of the user, or the revision would lie.
-            if directs.revision <= entry.revision {
+            // Both should be of one state of the user. One who changes faster than that can be read has the older tag.
+            if directs.revision <= entry.revision || read_again == 0 {
                 return Ok(polled(directs));
-            }
-            if read_again == 0 {
-                // The user changes faster than it can be read.
-                return Ok(PolledValue { value: directs, version: None, changes_at: None });
             }
             revision = directs.revision;
         }
@@ -185,7 +181,7 @@ impl InboxContext {
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = PageOut<DirectOut>, headers(
-            ("ETag" = String, description = "The version of the response; omitted while the user changes faster than it can be read"),
+            ("ETag" = String, description = "The version of the response"),
             ("Link" = String, description = "The next page, if any"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
@@ -225,7 +221,7 @@ async fn list_directs(
         ("If-None-Match" = Option<String>, Header, description = "The ETag of an earlier response")),
     responses(
         (status = 200, body = DirectOut, headers(
-            ("ETag" = String, description = "The version of the response; omitted while the user changes faster than it can be read"),
+            ("ETag" = String, description = "The version of the response"),
             ("X-Poll-Interval" = u32, description = "The recommended polling interval, in seconds"))),
         (status = 304, description = "Not modified")))]
 async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): Query<WaitParams>, tags: IfNoneMatch) -> Result<Response> {

@@ -88,7 +88,7 @@ both_tiers! {
         writer.follow(1, 2).await;
         let told = tokio::time::timeout(Duration::from_secs(5), waiting).await.expect("it is told soon").unwrap().ok();
         assert_eq!(told["next_after"], 1);
-        assert_eq!(writer.get("/v1/events?after=1").await.header("x-poll-interval"), "30", "for one that was answered too early");
+        assert_eq!(writer.get("/v1/events?after=1").await.header("x-poll-interval"), "1", "for one that was answered too early");
         for bad in ["after=-1", "after=x", "limit=0", "limit=1001", "wait=61", "until=3"] {
             writer.get(&format!("/v1/events?{bad}")).await.problem(400, "invalid_query");
         }

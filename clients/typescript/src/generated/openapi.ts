@@ -7633,7 +7633,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response; omitted while the user changes faster than it can be read */
+                    /** @description The version of the response */
                     ETag?: string;
                     /** @description The next page, if any */
                     Link?: string;
@@ -7693,7 +7693,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response; omitted while the user changes faster than it can be read */
+                    /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
@@ -7747,7 +7747,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response; omitted while the user changes faster than it can be read */
+                    /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
@@ -7989,7 +7989,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response; omitted while the user changes faster than it can be read */
+                    /** @description The version of the response */
                     ETag?: string;
                     /** @description The next page, if any */
                     Link?: string;
@@ -8049,7 +8049,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description The version of the response; omitted while the user changes faster than it can be read */
+                    /** @description The version of the response */
                     ETag?: string;
                     /** @description The recommended polling interval, in seconds */
                     "X-Poll-Interval"?: number;
