@@ -14,7 +14,6 @@ use utoipa_axum::routes;
 use crate::app::process;
 use crate::app::single_flight::SingleFlight;
 use crate::app::state::AppState;
-use crate::base::error::{Fault, Result};
 use crate::db::ReplicaState;
 use crate::engine::guard::Trust;
 
@@ -102,8 +101,7 @@ async fn get_healthz() -> Json<HealthOut> {
 #[utoipa::path(get, path = "/readyz", tag = "server", security(()),
     responses((status = 200, body = ReadyOut), (status = 503, body = ReadyOut, description = "Not ready")))]
 async fn get_readyz(State(state): State<AppState>, Extension(looks): Extension<SingleFlight<Parts>>) -> Response {
-    let away = (PartState::Away, PartState::Away, None);
-    let (database, cache, replica) = looks.get(look(state.clone())).await.unwrap_or(away);
+    let (database, cache, replica) = looks.get(look(state.clone())).await;
     let node = match state.polling.draining.is_cancelled() {
         true => PartState::Draining,
         false if state.lanes.have_failed() => PartState::Failed,
@@ -164,9 +162,9 @@ fn measure_parts(state: &AppState) {
 /// Get metrics in the Prometheus text format
 #[utoipa::path(get, path = "/metrics", tag = "server", security(()),
     responses((status = 200, content_type = "text/plain", body = String)))]
-async fn get_metrics(State(state): State<AppState>, Extension(renders): Extension<SingleFlight<String>>) -> Result<Response> {
-    let text = renders.get(render(state)).await.ok_or_else(|| Fault::Bug("cannot write the metrics".to_owned()))?;
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response())
+async fn get_metrics(State(state): State<AppState>, Extension(renders): Extension<SingleFlight<String>>) -> Response {
+    let text = renders.get(render(state)).await;
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response()
 }
 
 /// Measures, and writes down all metrics.

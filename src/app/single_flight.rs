@@ -1,15 +1,21 @@
 //! Work that is done once for all requests that ask for it while it is under way.
 
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
+use tokio::task::AbortHandle;
 
 /// What is under way, or was last.
 #[derive(Clone)]
 pub(super) struct SingleFlight<T: Clone>(Arc<Mutex<Option<Flight<T>>>>);
 
-type Flight<T> = Shared<BoxFuture<'static, Option<T>>>;
+struct Flight<T: Clone> {
+    task: AbortHandle,
+    /// None where the task panicked.
+    result: Shared<BoxFuture<'static, Option<T>>>,
+}
 
 impl<T: Clone> Default for SingleFlight<T> {
     fn default() -> Self {
@@ -18,16 +24,22 @@ impl<T: Clone> Default for SingleFlight<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
-    /// Does it, or waits for what is under way. It goes on where a caller gives up. None where it panics.
-    pub(super) async fn get(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
-        let flight = {
+    /// Does it, or waits for what is under way. It goes on where a caller gives up, and what it came to then is nobody's.
+    pub(super) async fn get(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let result = {
             let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match last.as_ref().filter(|flight| flight.peek().is_none()) {
-                Some(flight) => flight.clone(),
-                None => last.insert(tokio::spawn(work).map(Result::ok).boxed().shared()).clone(),
+            match last.as_ref().filter(|flight| !flight.task.is_finished()) {
+                Some(flight) => flight.result.clone(),
+                None => {
+                    let task = tokio::spawn(work);
+                    last.insert(Flight { task: task.abort_handle(), result: task.map(Result::ok).boxed().shared() }).result.clone()
+                }
             }
         };
-        flight.await
+        match result.await {
+            Some(value) => value,
+            None => resume_unwind(Box::new("what was done for all who ask panicked")),
+        }
     }
 }
 
@@ -51,19 +63,29 @@ mod tests {
                 done.fetch_add(1, Ordering::Relaxed) + 1
             }
         };
-        tokio::select! {
-            biased;
-            early = flight.get(work()) => panic!("{early:?} before its time"),
-            () = yield_now() => {}
-        }
-        // Who began it has given up.
+        let given_up = async || {
+            tokio::select! {
+                biased;
+                early = flight.get(work()) => panic!("{early:?} before its time"),
+                () = yield_now() => {}
+            }
+        };
+        given_up().await;
+        // Who began it is gone.
         let open = async {
             yield_now().await;
             gate.add_permits(1);
         };
         let all = async { tokio::join!(flight.get(work()), flight.get(work()), open) };
-        assert_eq!(tokio::time::timeout(Duration::from_secs(5), all).await.unwrap(), (Some(1), Some(1), ()));
+        assert_eq!(tokio::time::timeout(Duration::from_secs(5), all).await.unwrap(), (1, 1, ()));
+        given_up().await;
+        gate.add_permits(1);
+        while done.load(Ordering::Relaxed) < 2 {
+            yield_now().await;
+        }
+        yield_now().await;
+        // It is done, and nobody has heard of it.
         gate.add_permits(2);
-        assert_eq!([flight.get(work()).await, flight.get(work()).await], [Some(2), Some(3)]);
+        assert_eq!([flight.get(work()).await, flight.get(work()).await], [3, 4]);
     }
 }

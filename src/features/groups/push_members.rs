@@ -49,19 +49,20 @@ pub fn statements() -> [&'static Statement; 4] {
 /// device takes bounded steps.
 const ORDINALS_AT_ONCE: i64 = 5000;
 
-/// In groups with as many members as one page has at most, it is looked whether one of them has a push device; on SQLite,
-/// where nobody writes meanwhile, in groups with so many together.
-const MAX_LOOKED_AT: i64 = 100_000;
+/// Among so many members of all groups together it is looked whether one has a push device. On SQLite nobody writes
+/// meanwhile, and on Postgres it must not take too long for a statement.
+pub const MAX_LOOKED_AT: i64 = 100_000;
 
 /// Those of these groups whose messages count for members with a push device without a write to their rows. Large groups
-/// are among them whether there are such members or not: their pages will find none.
-pub async fn with_push(conn: &mut Conn, groups: &[GroupId]) -> DbResult<Vec<GroupId>> {
+/// are among them whether there are such members or not: their pages will find none. So are those beyond what is `left`
+/// of [`MAX_LOOKED_AT`].
+pub async fn with_push(conn: &mut Conn, groups: &[GroupId], left: &mut i64) -> DbResult<Vec<GroupId>> {
     let ids = Column::Int(groups.iter().map(|group| group.get()).collect());
     let mut read: Vec<(i64, i64)> = conn.fetch(&READ, &[ids]).await?;
     read.retain(|(_, ordinals)| *ordinals >= 0);
     read.sort_unstable_by_key(|(_, ordinals)| *ordinals);
-    let most = if matches!(conn, Conn::Sqlite(_)) { MAX_LOOKED_AT } else { i64::MAX };
-    let (small, large) = read.split_at(small(&read, most));
+    let (small, large) = read.split_at(small(&read, *left));
+    *left -= small.iter().map(|(_, ordinals)| ordinals).sum::<i64>();
     let mut found: Vec<(i64,)> = Vec::new();
     if !small.is_empty() {
         found = conn.fetch(&WITH_PUSH, &[Column::Int(small.iter().map(|(group, _)| *group).collect())]).await?;

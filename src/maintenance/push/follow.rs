@@ -17,7 +17,7 @@ use crate::engine::events::store::{self as events, EventRow};
 use crate::engine::events::{EventType, EventTypes};
 use crate::failpoint;
 use crate::features::broadcasts::store::last_expired;
-use crate::features::groups::push_members::with_push;
+use crate::features::groups::push_members::{MAX_LOOKED_AT, with_push};
 use crate::features::push::Scope;
 use crate::features::push::store::{self, Progress};
 
@@ -82,9 +82,9 @@ impl Causes {
         if self.everybody {
             return Ok(vec![Scope::All]);
         }
-        let (groups, mut scopes) = (self.groups.into_iter().collect::<Vec<_>>(), Vec::new());
+        let (groups, mut scopes, mut left) = (self.groups.into_iter().collect::<Vec<_>>(), Vec::new(), MAX_LOOKED_AT);
         for groups in groups.chunks(GROUPS_AT_ONCE) {
-            scopes.extend(with_push(conn, groups).await?.into_iter().map(Scope::Group));
+            scopes.extend(with_push(conn, groups, &mut left).await?.into_iter().map(Scope::Group));
         }
         // Rows are locked in the order of the key.
         scopes.sort_unstable();
