@@ -24,7 +24,8 @@ impl<T: Clone> Default for SingleFlight<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
-    /// Does it, or waits for what is under way. It goes on where a caller gives up, and what it came to then is nobody's.
+    /// Does it, or waits for what is under way. It goes on where a caller gives up, but nobody who asks later
+    /// gets what it came to.
     pub(super) async fn get(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let result = {
             let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -77,8 +77,8 @@ impl RestingWalk {
         Some(&mut self.walk)
     }
 
-    /// A sweep went on with it, and did this; None where it failed, and may have left old rows behind before that. At its
-    /// end the walk rests, unless there is more to remove.
+    /// A sweep went on with it, and did this; None where it failed, and may have left old rows behind before that.
+    /// At its end the walk rests, unless there is more to remove.
     pub fn went_on(&mut self, swept: Option<Swept>, now: Instant) {
         self.has_left |= swept.is_none_or(|swept| swept.has_left);
         if swept.is_some()

@@ -1,5 +1,5 @@
-//! No statement goes through all rows of a table, unless it says why. The plans are those of SQLite, which needs no rows
-//! for them. Both engines use an index with a condition only where the statement repeats that condition.
+//! No statement goes through all rows of a table, unless it says why. The plans are those of SQLite, which needs no
+//! rows for them. Both engines use an index with a condition only where the statement repeats that condition.
 
 use std::collections::BTreeSet;
 

@@ -277,10 +277,10 @@ async fn sweep_over(conn: &mut Conn, oldest: UnixMs, now: UnixMs) -> DbResult<u6
     ended.map(|()| gone)
 }
 
-/// Up to which number rows are old: those before the first that is not. A clock that was slow writes rows that look old
-/// among young ones, and what has a lower number than those must stay readable. Rows of a clock that was fast keep those
-/// after them for as long as it was ahead, unless their time is still to come: these are not looked at, and go with the
-/// others.
+/// Up to which number rows are old: those before the first that is not. A clock that was slow writes rows that
+/// look old among young ones, and what has a lower number than those must stay readable. Rows of a clock that was
+/// fast keep those after them for as long as it was ahead, unless their time is still to come: these are not looked
+/// at, and go with the others.
 fn passed(rows: &[(i64, i64)], oldest: UnixMs) -> Option<i64> {
     rows.iter().take_while(|(_, at)| *at < oldest.0).last().map(|(last, _)| *last)
 }

@@ -4,8 +4,8 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type};
 
-/// The last ordinals that members of groups got that are delivered by reading; -1 for others: what those deliver by writing
-/// raises their members' revisions.
+/// The last ordinals that members of groups got that are delivered by reading; -1 for others: what those deliver by
+/// writing raises their members' revisions.
 static READ: Statement = Statement::new(
     "select r.group_id,
         coalesce((select case when g.delivery = 0 then g.ordinals else -1 end from chat_groups g where g.group_id = r.group_id), -1)
@@ -53,9 +53,9 @@ const ORDINALS_AT_ONCE: i64 = 5000;
 /// meanwhile, and on Postgres it must not take too long for a statement.
 pub const MAX_LOOKED_AT: i64 = 100_000;
 
-/// Those of these groups whose messages count for members with a push device without a write to their rows. Large groups
-/// are among them whether there are such members or not: their pages will find none. So are those beyond what is `left`
-/// of [`MAX_LOOKED_AT`].
+/// Those of these groups whose messages count for members with a push device without a write to their rows. Large
+/// groups are among them whether there are such members or not: their pages will find none. So are those beyond
+/// what is `left` of [`MAX_LOOKED_AT`].
 pub async fn with_push(conn: &mut Conn, groups: &[GroupId], left: &mut i64) -> DbResult<Vec<GroupId>> {
     let ids = Column::Int(groups.iter().map(|group| group.get()).collect());
     let mut read: Vec<(i64, i64)> = conn.fetch(&READ, &[ids]).await?;
