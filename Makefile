@@ -15,7 +15,6 @@ CLIENTS_BIN := $(abspath $(or $(HEADMARK_BIN),$(TARGET_DIR)/debug/headmark))
 # For the two below: make check-log LOG=log.csv.gz; make replay-feed FOLLOWS=follows.csv.gz LOG=log.csv.gz
 LOG ?=
 FOLLOWS ?=
-ON_ENGINES := sh -c 'DATABASE_URL=$$HEADMARK_TEST_POSTGRES REDIS_URL=$$HEADMARK_TEST_REDIS exec "$$@"' sh
 
 .PHONY: help release check-alerts check-proxy check-upgrade lint-deploy run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
 
@@ -35,12 +34,12 @@ demo: ## replay a real log of private messages as badges, and check every number
 check-log: ## import a chat log (LOG=) twice on both tiers, and compare every number with a count over the files (ARGS='--joins --coarse 60': with joins and leaves, to the minute)
 	cargo build --release --bin headmark
 	scripts/check_log.py $(ARGS) "$(TARGET_DIR)/release/headmark" "$(LOG)"
-	scripts/engines.sh with -- $(ON_ENGINES) scripts/check_log.py $(ARGS) "$(TARGET_DIR)/release/headmark" "$(LOG)"
+	scripts/engines.sh with -- scripts/check_log.py --engines $(ARGS) "$(TARGET_DIR)/release/headmark" "$(LOG)"
 
 replay-feed: ## replay follows and messages as posts (FOLLOWS=, LOG=) on both tiers, and compare every feed with a count over the files
 	cargo build --release --bin headmark
 	scripts/replay_feed.py "$(TARGET_DIR)/release/headmark" "$(FOLLOWS)" "$(LOG)" $(ARGS)
-	scripts/engines.sh with -- $(ON_ENGINES) scripts/replay_feed.py "$(TARGET_DIR)/release/headmark" "$(FOLLOWS)" "$(LOG)" $(ARGS)
+	scripts/engines.sh with -- scripts/replay_feed.py --engines "$(TARGET_DIR)/release/headmark" "$(FOLLOWS)" "$(LOG)" $(ARGS)
 
 bench: ## every speed beside what it is compared with; writes docs/benchmarks.md (ARGS=--quick: a few minutes, writes nothing)
 	cargo build --profile dist --bin headmark --example bench

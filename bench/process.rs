@@ -49,7 +49,7 @@ pub(crate) fn headmark(program: &Path, stores: &Stores) -> Command {
     let mut command = Command::new(program);
     for (name, _value) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        if text.starts_with("HEADMARK_") || text == "DATABASE_URL" || text.starts_with("REDIS_") {
+        if text.starts_with("HEADMARK_") || text.starts_with("DATABASE_URL") || text.starts_with("REDIS_") {
             command.env_remove(&name);
         }
     }
@@ -59,6 +59,8 @@ pub(crate) fn headmark(program: &Path, stores: &Stores) -> Command {
             command.env("DATABASE_URL", postgres).env("REDIS_URL", redis).env("HEADMARK_CACHE_PREFIX", prefix)
         }
     };
+    // No headmark.toml of the folder that the bench runs in.
+    command.env("HEADMARK_CONFIG", "/dev/null");
     command.env("HEADMARK_RATE_LIMIT", "0").env("HEADMARK_LOG", "error").stdin(Stdio::null()).kill_on_drop(true);
     command
 }

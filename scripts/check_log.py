@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Imports a real chat log into a server of its own, and compares every number with a count over the files.
 
-    scripts/check_log.py [--joins] [--one-file] [--coarse SECONDS] [--runs N] [--last N] PROGRAM LOG
+    scripts/check_log.py [--engines] [--joins] [--one-file] [--coarse SECONDS] [--runs N] [--last N] PROGRAM LOG
 
 PROGRAM is the headmark binary. LOG is a CSV file with timestamp (Unix seconds), channel and sender,
-plain or gzip, in the order of time. With DATABASE_URL (and REDIS_URL) set, the server tier is used,
-which must be empty; else a temporary folder.
+plain or gzip, in the order of time. The server keeps its data in a temporary folder, or with --engines
+in those of `scripts/engines.sh with`. No setting of the environment reaches it.
 
 --joins adds joins and leaves: a user joins before a first message, leaves after a last one, is away
 in longer pauses, and reconnects now and then. They go into a second file, or with --one-file between
@@ -28,6 +28,8 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+
+from live import engines, environment
 
 # A longer pause between two messages of a user means that the user was away.
 AWAY_SECONDS = 1800
@@ -151,9 +153,9 @@ class Group:
 class Server:
     """A running server, asked over one connection."""
 
-    def __init__(self, program, args):
+    def __init__(self, program, args, folder, env):
         command = [program, "serve", "--listen", "127.0.0.1:0", "--log-format", "text", *args]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
             found = re.search(r"http://(127\.0\.0\.1):(\d+)", line)
             if found:
@@ -221,6 +223,7 @@ def check(server, counted, groups, last):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engines", action="store_true")
     parser.add_argument("--joins", action="store_true")
     parser.add_argument("--one-file", action="store_true")
     parser.add_argument("--coarse", type=int, default=1, metavar="SECONDS")
@@ -229,6 +232,8 @@ def main():
     parser.add_argument("program")
     parser.add_argument("log")
     options = parser.parse_args()
+    # Run in the folder of its data, where no headmark.toml is.
+    program, env = os.path.abspath(options.program), environment(engines() if options.engines else None)
     messages = read_log(options.log)
     lines = with_joins(messages) if options.joins else messages
     lines = [(time - time % options.coarse, *rest) for time, *rest in lines]
@@ -238,15 +243,15 @@ def main():
         counted = defaultdict(Group)
         for _, channel, user, what in ordered:
             counted[channel].take(user, what)
-        stores = [] if os.environ.get("DATABASE_URL") else ["--data-dir", folder]
+        stores = [] if options.engines else ["--data-dir", folder]
         for run in range(1, options.runs + 1):
-            command = [options.program, "import", "messages", *files, *stores]
-            imported = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+            command = [program, "import", "messages", *files, *stores]
+            imported = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
             print(f"run {run}")
             print(imported[imported.index("lines read"):], end="")
             groups = {name: int(group) for name, group in re.findall(r"^channel (.*) is group (\d+)$", imported, re.M)}
             groups.update({name: int(name) for name in counted if name not in groups})
-            server = Server(options.program, stores)
+            server = Server(program, stores, folder, env)
             try:
                 differences += check(server, counted, groups, options.last)
             finally:

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from live import Many, Node, ask, free_port, say, until
+from live import Many, Node, ask, engines, free_port, say, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEY = secrets.token_hex(16)
@@ -120,8 +120,7 @@ def check_wakes(nodes, base):
 
 def main():
     binary = os.path.abspath(sys.argv[1])
-    stores = {"DATABASE_URL": os.environ["HEADMARK_TEST_POSTGRES"], "REDIS_URL": os.environ["HEADMARK_TEST_REDIS"]}
-    env = {**stores, "HEADMARK_SERVICE_KEYS": f"web:{KEY}", "HEADMARK_DRAIN_DELAY_MS": compose_setting("HEADMARK_DRAIN_DELAY_MS")}
+    env = {**engines(), "HEADMARK_SERVICE_KEYS": f"web:{KEY}", "HEADMARK_DRAIN_DELAY_MS": compose_setting("HEADMARK_DRAIN_DELAY_MS")}
     with tempfile.TemporaryDirectory(prefix="headmark-proxy.") as folder:
         nodes = [Node(binary, os.path.join(folder, f"{name}.log"), env=env) for name in ("one", "two")]
         port = free_port()

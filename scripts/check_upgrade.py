@@ -22,7 +22,7 @@ import threading
 import time
 import urllib.parse
 
-from live import Node, ask, say, until
+from live import Node, ask, engines, environment, say, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USERS = range(1, 7)
@@ -201,15 +201,16 @@ def drain(node):
     assert node.process.wait(60) == 0, "it does not stop cleanly"
 
 
-def check_recount(binary, *arguments, env=None):
-    done = subprocess.run([binary, "recount", "--dry-run", *arguments], env={**os.environ, **(env or {})}, capture_output=True, text=True)
+def check_recount(binary, folder, *arguments, env=None):
+    command = [binary, "recount", "--dry-run", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment(env), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     say("  a recount finds nothing")
 
 
 def check_servers(old, new, folder):
     """Each old node is drained and replaced; clients go to the nodes that are up."""
-    env = {"DATABASE_URL": os.environ["HEADMARK_TEST_POSTGRES"], "REDIS_URL": os.environ["HEADMARK_TEST_REDIS"]}
+    env = engines()
     start = lambda binary, name: Node(binary, os.path.join(folder, f"{name}.log"), env=env)
     nodes = [start(old, "old-1"), start(old, "old-2")]
     bases = [node.base for node in nodes]
@@ -226,7 +227,7 @@ def check_servers(old, new, folder):
             load.more()
         refused = load.end()
         assert not refused, f"requests were refused: {refused}"
-        check_recount(new, env=env)
+        check_recount(new, folder, env=env)
     finally:
         load.stop.set()
         for node in nodes:
@@ -247,7 +248,7 @@ def check_folder(old, new, folder):
         load.more(300)
         load.end()
         drain(node)
-        check_recount(new, *data)
+        check_recount(new, folder, *data)
     finally:
         load.stop.set()
         node.kill()

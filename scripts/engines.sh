@@ -23,9 +23,10 @@ with sets HEADMARK_TEST_POSTGRES and HEADMARK_TEST_REDIS (URLs), HEADMARK_PG_BIN
      pg_ctl) and, for root only, HEADMARK_PG_OWNER (uid:gid), since Postgres refuses to run as root: anyone who starts
      another cluster from COMMAND gives it that owner. Without --durable Postgres skips fsync, so that only a crash of
      the machine, never one of the server, can lose a commit; with it, it has buffers of 2 GB, as for measuring. With
-     --pooler pgbouncer is in PATH: a test of the program puts it before Postgres, and nothing else needs it.
+     --pooler pgbouncer is in PATH: a test of the program puts it before Postgres, and nothing else needs it. COMMAND
+     gets no setting of another server (DATABASE_URL, REDIS_*, HEADMARK_*); HEADMARK_BIN and HEADMARK_TEST_LOG stay.
 run  sets DATABASE_URL and REDIS_URL, and writes them to DIR/urls while it runs. Postgres is durable; Redis keeps nothing,
-     being a cache.
+     being a cache. COMMAND gets no other store; other settings stay.
 
 COMMAND reads no terminal. Its exit status is passed on.
 END
@@ -39,8 +40,8 @@ die() {
 
 # ---- finding the engines ------------------------------------------------------------------------------------------
 
-PG_MIN=15
-REDIS_MIN=7
+MIN_PG=15
+MIN_REDIS=7
 
 # The first number in what a program says about its version.
 major_of() { "$1" --version 2>/dev/null | sed -n '1s/^[^0-9]*\([0-9][0-9]*\).*/\1/p'; }
@@ -67,7 +68,7 @@ find_engines() {
             [ -x "$folder/$program" ] || continue 2
         done
         major=$(major_of "$folder/postgres")
-        if [ "${major:-0}" -ge "$PG_MIN" ] && [ "$major" -gt "$pg_major" ] && [ "$major" = "${1:-$major}" ]; then
+        if [ "${major:-0}" -ge "$MIN_PG" ] && [ "$major" -gt "$pg_major" ] && [ "$major" = "${1:-$major}" ]; then
             pg_bin=$folder pg_major=$major
         fi
     done < <(pg_folders)
@@ -75,7 +76,7 @@ find_engines() {
     for program in redis-server /opt/homebrew/opt/redis/bin/redis-server /usr/local/opt/redis/bin/redis-server; do
         program=$(command -v "$program") || continue
         major=$(major_of "$program")
-        if [ "${major:-0}" -ge "$REDIS_MIN" ]; then
+        if [ "${major:-0}" -ge "$MIN_REDIS" ]; then
             redis_server=$program
             break
         fi
@@ -93,8 +94,8 @@ find_wanted() {
 }
 
 say_missing() {
-    [ -n "$pg_bin" ] || say "found no Postgres $PG_MIN or newer (a folder with initdb, postgres, pg_ctl and psql)"
-    [ -n "$redis_server" ] || say "found no Redis $REDIS_MIN or newer (redis-server)"
+    [ -n "$pg_bin" ] || say "found no Postgres $MIN_PG or newer (a folder with initdb, postgres, pg_ctl and psql)"
+    [ -n "$redis_server" ] || say "found no Redis $MIN_REDIS or newer (redis-server)"
     if [ -n "$with_pooler" ] && [ -z "$pgbouncer" ]; then say "found no pgbouncer"; fi
 }
 
@@ -102,6 +103,8 @@ say_missing() {
 
 # shellcheck source=scripts/as_root.sh
 . "$(dirname "${BASH_SOURCE[0]}")/as_root.sh"
+# shellcheck source=scripts/forget_settings.sh
+. "$(dirname "${BASH_SOURCE[0]}")/forget_settings.sh"
 
 # Whether apt would install version $2 of package $1, or a newer one. $3: where such packages are.
 is_offered() {
@@ -119,7 +122,7 @@ install_engines() {
     local packages=() too_old=''
     say_missing
     if ! command -v apt-get >/dev/null; then
-        die "install PostgreSQL $PG_MIN or newer and Redis $REDIS_MIN or newer, and for make test pgbouncer;" \
+        die "install PostgreSQL $MIN_PG or newer and Redis $MIN_REDIS or newer, and for make test pgbouncer;" \
             "with Homebrew: brew install postgresql@16 redis pgbouncer"
     fi
     [ -n "$pg_bin" ] || packages+=(postgresql)
@@ -127,8 +130,8 @@ install_engines() {
     if [ -n "$with_pooler" ] && [ -z "$pgbouncer" ]; then packages+=(pgbouncer); fi
 
     as_root apt-get update -qq >&2 || say "apt-get update failed; going on with the lists at hand"
-    if [ -z "$pg_bin" ]; then is_offered postgresql "$PG_MIN" https://www.postgresql.org/download/ || too_old=1; fi
-    if [ -z "$redis_server" ]; then is_offered redis-server "$REDIS_MIN" https://redis.io/downloads/ || too_old=1; fi
+    if [ -z "$pg_bin" ]; then is_offered postgresql "$MIN_PG" https://www.postgresql.org/download/ || too_old=1; fi
+    if [ -z "$redis_server" ]; then is_offered redis-server "$MIN_REDIS" https://redis.io/downloads/ || too_old=1; fi
     [ -z "$too_old" ] || die "nothing was installed"
 
     say "installing ${packages[*]}"
@@ -538,7 +541,7 @@ with_engines() {
     if [ -n "$pgbouncer" ]; then export PATH=$PATH:${pgbouncer%/*}; fi
     find_owner
     start_engines
-    unset DATABASE_URL REDIS_URL
+    forget_settings HEADMARK_BIN HEADMARK_TEST_LOG
     export HEADMARK_TEST_POSTGRES=$postgres_url/postgres HEADMARK_TEST_REDIS=$redis_url HEADMARK_PG_BIN=$pg_bin
     if [ -n "$owner" ]; then export HEADMARK_PG_OWNER=$owner; fi
     run_command "$@"
@@ -581,6 +584,7 @@ run_engines() {
     fi
     find_owner "$home/postgres"
     start_engines
+    forget_stores
     export DATABASE_URL=$postgres_url/headmark REDIS_URL=$redis_url
     make_database
     rm -f "$home/urls"

@@ -25,6 +25,9 @@ key=fuzz-api-service-key
 
 say() { printf 'fuzz-api: %s\n' "$*" >&2; }
 
+# shellcheck source=scripts/forget_settings.sh
+. scripts/forget_settings.sh
+
 # ---- one tier; for the server tier engines.sh calls this script again, with the engines there ---------------------------------
 
 # The server that runs, if one does.
@@ -60,9 +63,12 @@ run_tier() {
     rm -rf "$dir"
     mkdir -p "$dir"
     trap '[ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true' EXIT
-    # No rate limit: it is for callers who ask this often.
-    env HEADMARK_LISTEN=127.0.0.1:0 HEADMARK_DATA_DIR="$dir/data" HEADMARK_SERVICE_KEYS="fuzz:$key" HEADMARK_RATE_LIMIT=0 \
-        HEADMARK_LOG=warn HEADMARK_LOG_FORMAT=json "$bin" serve >"$dir/stdout" 2>"$dir/stderr" &
+    # In its own folder, where no headmark.toml is. No rate limit: it is for callers who ask this often.
+    (
+        cd "$dir"
+        exec env HEADMARK_LISTEN=127.0.0.1:0 HEADMARK_DATA_DIR="$dir/data" HEADMARK_SERVICE_KEYS="fuzz:$key" \
+            HEADMARK_RATE_LIMIT=0 HEADMARK_LOG=warn HEADMARK_LOG_FORMAT=json "$bin" serve
+    ) >"$dir/stdout" 2>"$dir/stderr" &
     server=$!
     base=$(await_base "$dir")
     say "$tier: seed $seed, $examples examples, $base"
@@ -102,8 +108,10 @@ mkdir -p "$target"
 target=$(cd "$target" && pwd)
 venv=$target/fuzz-api/venv
 if [ "${1:-}" = --server-tier ]; then
-    bin=$BIN
-    export DATABASE_URL=$HEADMARK_TEST_POSTGRES REDIS_URL=$HEADMARK_TEST_REDIS
+    bin=$BIN postgres=$HEADMARK_TEST_POSTGRES redis=$HEADMARK_TEST_REDIS
+    # shellcheck disable=SC2119 # nothing stays
+    forget_settings
+    export DATABASE_URL=$postgres REDIS_URL=$redis
     run_tier server "$target/fuzz-api/server"
     exit
 fi
@@ -112,14 +120,16 @@ if [ -z "${BIN:-}" ]; then
     cargo build --locked --bin headmark
     BIN=$target/debug/headmark
 fi
+case $BIN in /*) ;; *) BIN=$PWD/$BIN ;; esac
 export BIN SEED=$seed EXAMPLES=$examples
 bin=$BIN
 install_schemathesis
 
 status=0
 for tier in ${TIERS:-embedded server}; do
+    # shellcheck disable=SC2119 # nothing stays
     case $tier in
-        embedded) (run_tier embedded "$target/fuzz-api/embedded") || status=1 ;;
+        embedded) (forget_settings && run_tier embedded "$target/fuzz-api/embedded") || status=1 ;;
         server) scripts/engines.sh with -- scripts/fuzz-api.sh --server-tier || status=1 ;;
         *)
             say "there is no tier '$tier'"

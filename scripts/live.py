@@ -52,6 +52,17 @@ def ask(url, method="GET", body=None, headers=None, timeout=30):
         return 0, {}, b""
 
 
+def environment(more=None):
+    """Our variables without any setting of another server, least of all the stores that it names; and these."""
+    is_setting = lambda name: name.startswith(("HEADMARK_", "REDIS_")) or name in ("DATABASE_URL", "DATABASE_URL_FILE")
+    return {**{name: value for name, value in os.environ.items() if not is_setting(name)}, **(more or {})}
+
+
+def engines():
+    """The variables that name the stores of `scripts/engines.sh with`."""
+    return {"DATABASE_URL": os.environ["HEADMARK_TEST_POSTGRES"], "REDIS_URL": os.environ["HEADMARK_TEST_REDIS"]}
+
+
 class Many:
     """Requests side by side."""
 
@@ -141,10 +152,10 @@ class Redis:
 
 
 class Node:
-    """A node as a process of its own."""
+    """A node as a process of its own, in the folder of its log, where no headmark.toml is."""
 
     def __init__(self, binary, log, *more, env=None, files=None):
-        self.log, self.env, self.files = log, {**os.environ, **(env or {})}, files
+        self.log, self.env, self.files = log, environment(env), files
         self.port = free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.command = [binary, "serve", "--listen", f"127.0.0.1:{self.port}", *more]
@@ -153,7 +164,10 @@ class Node:
     def start(self):
         bound = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files))) if self.files else None
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, env=self.env, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=bound)
+            folder = os.path.dirname(self.log)
+            self.process = subprocess.Popen(
+                self.command, cwd=folder, env=self.env, stdout=subprocess.DEVNULL, stderr=log, preexec_fn=bound
+            )
         try:
             until(f"{self.base} is ready", lambda: ask(f"{self.base}/readyz", timeout=3)[0] == 200)
         except BaseException:

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Replays real activity as posts and follows, and compares who sees which feed number with a direct count over the files.
 
-    scripts/replay_feed.py PROGRAM FOLLOWS MESSAGES [SLICES] [MESSAGES_AT_MOST]
+    scripts/replay_feed.py [--engines] PROGRAM FOLLOWS MESSAGES [SLICES] [MESSAGES_AT_MOST]
 
 PROGRAM is the headmark binary. FOLLOWS has follower, followee and timestamp (who follows which topic since when), MESSAGES has timestamp and topic; both are CSV,
 plain or gzip, in the order of time. A topic is a creator, each message in it a post. The log is cut into slices; after each one some users reset their feeds, and
-the feeds of all who follow anything are compared with a count. With DATABASE_URL (and REDIS_URL) set, the server tier is used, which must be empty; else a
-temporary folder. The last line counts the differences; the status says the same.
+the feeds of all who follow anything are compared with a count. The server keeps its data in a temporary folder, or
+with --engines in those of `scripts/engines.sh with`. No setting of the environment reaches it. The last line counts the
+differences; the status says the same.
 """
 
+import argparse
 import csv
 import gzip
 import http.client
@@ -23,6 +25,8 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+
+from live import engines, environment
 
 # Topics and users have numbers of their own; as ids, topics begin here.
 TOPICS = 1_000_000
@@ -108,10 +112,12 @@ class Model:
         return sum(self.posts[topic] - seen for topic, seen in self.seen[user].items())
 
 
-def start(program, folder):
-    args = ["--max-following", "1000000"] + ([] if os.environ.get("DATABASE_URL") else ["--data-dir", folder])
-    command = [program, "serve", "--listen", "127.0.0.1:0", "--log-format", "text", *args]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def start(program, folder, on_engines):
+    """The server, run in the folder, where no headmark.toml is."""
+    args = ["--max-following", "1000000"] + ([] if on_engines else ["--data-dir", folder])
+    command = [os.path.abspath(program), "serve", "--listen", "127.0.0.1:0", "--log-format", "text", *args]
+    env = environment(engines() if on_engines else None)
+    process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in process.stdout:
         if found := re.search(r"http://127\.0\.0\.1:(\d+)", line):
             return process, int(found[1])
@@ -140,14 +146,18 @@ def check(port, model, dice, last):
 
 
 def main():
-    if len(sys.argv) not in (4, 5, 6):
-        sys.exit(__doc__)
-    program, follows, messages = sys.argv[1:4]
-    slices = int(sys.argv[4]) if len(sys.argv) > 4 else 5
-    log = events(follows, messages, int(sys.argv[5]) if len(sys.argv) > 5 else 10**9)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engines", action="store_true")
+    parser.add_argument("program")
+    parser.add_argument("follows")
+    parser.add_argument("messages")
+    parser.add_argument("slices", nargs="?", type=int, default=5)
+    parser.add_argument("at_most", nargs="?", type=int, default=10**9)
+    options = parser.parse_args()
+    slices, log = options.slices, events(options.follows, options.messages, options.at_most)
     model, dice, posted, differences, took = Model(), random.Random(7), Counter(), 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
-        process, port = start(program, folder)
+        process, port = start(options.program, folder, options.engines)
         try:
             # Of a user who was not seen yet, nothing counts.
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -103,7 +103,7 @@ impl OwnServer {
         // only how much it logs may be said.
         for (name, _value) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            let is_setting = text.starts_with("HEADMARK_") || text == "DATABASE_URL" || text.starts_with("REDIS_");
+            let is_setting = text.starts_with("HEADMARK_") || text.starts_with("DATABASE_URL") || text.starts_with("REDIS_");
             if is_setting && text != "HEADMARK_LOG" {
                 command.env_remove(&name);
             }

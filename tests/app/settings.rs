@@ -145,7 +145,8 @@ async fn a_server_takes_its_settings_from_headmark_toml() {
     let world = World::new(Tier::Embedded).await;
     let settings = format!("service_keys = \"web:{KEY}\"\nlisten = \"127.0.0.1:0\"\ndata_dir = {:?}\n", world.dir.join("data"));
     file(&world, "headmark.toml", &settings);
-    let process = Process::start_after(&format!("cd '{}'", world.dir.display()), &[], &[], &world.dir.join("log")).await;
+    let process =
+        Process::start_after(&format!("unset HEADMARK_CONFIG; cd '{}'", world.dir.display()), &[], &[], &world.dir.join("log")).await;
     assert_eq!(process.client.get("/v1/users/1/badges").await.status, 401);
     assert!(world.dir.join("data").exists());
 }

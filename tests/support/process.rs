@@ -9,6 +9,9 @@ use tokio::process::{Child, Command};
 
 use super::Client;
 
+/// Variables that name stores. In the environment of the tests they are somebody else's.
+pub const STORES: [&str; 4] = ["DATABASE_URL", "DATABASE_URL_FILE", "REDIS_URL", "REDIS_URL_FILE"];
+
 /// Runs `headmark` to its end, which must come within twenty seconds.
 pub async fn run(args: &[&str], env: &[(&str, &str)]) -> std::process::Output {
     tokio::time::timeout(Duration::from_secs(20), run_with_input(args, env, Vec::new())).await.expect("it ends")
@@ -30,6 +33,11 @@ fn headmark<T: AsRef<str>>(args: &[T]) -> Command {
 }
 
 fn with_args<T: AsRef<str>>(mut command: Command, args: &[T]) -> Command {
+    for variable in STORES {
+        command.env_remove(variable);
+    }
+    // Nor the stores of a headmark.toml in the folder that the tests run in.
+    command.env("HEADMARK_CONFIG", "/dev/null");
     let mut args = args.iter().map(AsRef::<str>::as_ref);
     while let Some(arg) = args.next() {
         match arg {

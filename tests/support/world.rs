@@ -18,7 +18,7 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::net::TcpListener;
 
 use super::distributed;
-use super::{Client, Process};
+use super::{Client, Process, STORES};
 
 /// The secret that signs users' tokens.
 pub const JWT_SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -122,6 +122,10 @@ impl World {
 
     async fn make(tier: Tier, partitions: u32, is_prepared: bool) -> Self {
         show_log();
+        for variable in STORES {
+            let is_set = std::env::var_os(variable).is_some();
+            assert!(!is_set, "{variable} is set, and a node of a test would use that store: unset it, or run `make test`");
+        }
         // Random, as process ids come again, and an engine that outlives a run still holds what
         // that run made.
         let name = format!("hm_{:016x}", rand::rng().random::<u64>());
