@@ -136,7 +136,8 @@ def check(port, model, dice, last):
     for user in list(model.seen):
         got = ask("GET", f"/v1/users/{user}/feed")
         wanted = {"unread": model.unread(user), "creators": len(model.seen[user])}
-        if got != wanted:
+        # The answer has a token, too.
+        if {name: got.get(name) for name in wanted} != wanted:
             differences += 1
             print(f"user {user}: {got}, counted {wanted}")
         if not last and dice.random() < 0.3:
