@@ -77,7 +77,8 @@ class Many:
 
 
 class Postgres:
-    """A cluster of its own, with what the tests of the program also have."""
+    """A cluster of its own, with what the tests of the program also have. Every account of the machine can read the
+    arguments of a process, so passwords go by the environment."""
 
     def __init__(self, folder, password, of=None):
         self.bin, self.data, self.port, self.password = os.environ["HEADMARK_PG_BIN"], folder, free_port(), password
@@ -87,18 +88,20 @@ class Postgres:
         if uid:
             os.chown(folder, int(uid), int(gid))
         if of:
-            self.run("pg_basebackup", "-d", of.url(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+            self.run("pg_basebackup", "-d", of.address(), "-R", "-X", "stream", "-c", "fast", "--no-sync", env=of.client())
         else:
             with tempfile.NamedTemporaryFile("w", dir="/tmp") as secret:
                 secret.write(password)
                 secret.flush()
-                os.chmod(secret.name, 0o644)
+                # Only its owner may read it, who is the one that runs initdb.
+                if uid:
+                    os.chown(secret.name, int(uid), int(gid))
                 self.run("initdb", "-U", "headmark", "-A", "scram-sha-256", "--pwfile", secret.name, "--no-sync")
         self.start()
 
-    def run(self, program, *arguments):
+    def run(self, program, *arguments, env=None):
         command = [os.path.join(self.bin, program), "-D", self.data, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", **self.account)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", env=env, **self.account)
 
     def start(self):
         options = f"-c port={self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c max_connections=300 -c fsync=off"
@@ -110,15 +113,25 @@ class Postgres:
     def url(self):
         return f"postgres://headmark:{self.password}@127.0.0.1:{self.port}/postgres"
 
+    def address(self):
+        """The URL without the password."""
+        return f"postgres://headmark@127.0.0.1:{self.port}/postgres"
+
+    def client(self):
+        """The environment of a client."""
+        return {**os.environ, "PGPASSWORD": self.password}
+
     def psql(self, statement):
-        command = [os.path.join(self.bin, "psql"), "-XtAqc", statement, self.url()]
-        return subprocess.run(command, check=True, capture_output=True, text=True, cwd="/").stdout.strip()
+        command = [os.path.join(self.bin, "psql"), "-XtAqc", statement, self.address()]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, cwd="/", env=self.client())
+        return done.stdout.strip()
 
     @contextlib.contextmanager
     def locked(self, tables):
         """Another program's transaction holds these tables."""
-        command = [os.path.join(self.bin, "psql"), "-Xq", self.url()]
-        other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+        command = [os.path.join(self.bin, "psql"), "-Xq", self.address()]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        other = subprocess.Popen(command, cwd="/", env=self.client(), **pipes)
         other.stdin.write(f"begin;\nlock table {tables} in access exclusive mode;\n\\echo locked\n")
         other.stdin.flush()
         other.stdout.readline()

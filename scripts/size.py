@@ -317,8 +317,15 @@ function request() REQUEST end
 
 
 def redis(*command):
-    done = subprocess.run(["redis-cli", "--no-auth-warning", "-u", os.environ["REDIS_URL"], *command], capture_output=True, text=True, check=True)
-    return done.stdout
+    """What Redis answers. The password goes by the environment here, too."""
+    url = urllib.parse.urlsplit(os.environ["REDIS_URL"])
+    environment, account = dict(os.environ), []
+    if url.password is not None:
+        environment["REDISCLI_AUTH"] = urllib.parse.unquote(url.password)
+        account = ["--user", urllib.parse.unquote(url.username)] if url.username else []
+    bare = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+    asked = ["redis-cli", "--no-auth-warning", "-u", bare, *account, *command]
+    return subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def ticks(pid, with_children=False):
