@@ -108,8 +108,11 @@ sed 's#/usr/local/bin/#/usr/bin/#' deploy/systemd/headmark.service >"$files/head
 name=headmark-$version-$host
 folder=$files/$name
 mkdir -p "$folder"
-# Without compose.yaml and Dockerfile: they build from the sources, which are not in the archive.
-cp -R deploy docs README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$folder"
+# Without compose.yaml and Dockerfile: they build from the sources, which are not in the archive. Only what git tracks,
+# in a snapshot with the changes that are not committed: secrets of an installation may lie beside the example.
+tracked=$(git stash create)
+git -c tar.umask=0022 archive "${tracked:-HEAD}" deploy docs README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT |
+    tar -xf - -C "$folder"
 rm -rf "$folder/deploy/debian"
 cp "$files"/headmark "$files"/headmark.1 "$files"/headmark.bash "$files"/_headmark "$files"/headmark.fish "$folder"
 # GNU tar only: names in order, one time, no owner.
