@@ -52,8 +52,8 @@ chaos: ## break nodes and stores under load and check every promise, on both tie
 test: ## every test, on both tiers, with the clients and the console; the last line of output counts them (ARGS: a filter for the program's own)
 	@scripts/engines.sh with --pooler -- scripts/test.sh $(ARGS)
 
-test-distributed: ## the promises on a Citus that is there: make test-distributed DATABASE_URL=postgres://…/name_with_test, whose rows it deletes (ARGS: another filter)
-	@DISTRIBUTED_URL="$(DATABASE_URL)" scripts/engines.sh with -- scripts/test-distributed.sh $(ARGS)
+test-distributed: ## the promises on a Citus that is there: TEST_DATABASE_URL=postgres://…/test_headmark make test-distributed, whose rows it deletes (ARGS: another filter)
+	@scripts/engines.sh with -- scripts/test-distributed.sh $(ARGS)
 
 test-clients: clients/python/.venv ## the clients: their own tests, then against the server behind a faulty proxy, on both tiers (needs Node 20.19, Python 3.10, psql; HEADMARK_BIN= a binary that is built)
 	cd clients/typescript && npm ci && npm test && npm run build
