@@ -146,7 +146,7 @@ impl Scale {
             members: times(10_000).min(100_000),
             rounds: Rounds { count: usize::from(args.rounds.unwrap_or(count)), each },
             brief: Rounds { count: usize::from(args.rounds.unwrap_or(brief_count)), each: brief_each },
-            open: Duration::from_secs(if args.quick { 5 } else { 30 }),
+            open: Duration::from_secs(if args.quick { 4 } else { 40 }),
             connections: usize::from(args.connections),
         }
     }

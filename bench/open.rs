@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::Result;
-use crate::stats::float;
+use crate::stats::{float, median};
 use crate::wire::Connection;
 
 /// Shorter waits cost more than they are worth: the sleep of the operating system is not exact to
@@ -32,16 +32,57 @@ pub(crate) struct OpenLoad {
     pub(crate) duration: Duration,
 }
 
-/// What came of it.
+/// What came of one round.
 #[derive(Debug)]
-pub(crate) struct Latencies {
-    /// In microseconds.
-    pub(crate) us: Histogram<u64>,
+pub(crate) struct Round {
+    us: Histogram<u64>,
+    errors: u64,
+    lateness_us: Histogram<u64>,
+}
+
+/// What came of all rounds of a side. A stall of the machine is in one round of one side, so what is shown is the median
+/// round.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies(Vec<Round>);
+
+impl Latencies {
+    pub(crate) fn add(&mut self, round: Round) {
+        self.0.push(round);
+    }
+
+    /// A latency that so many were answered within, in microseconds: of the median round.
+    pub(crate) fn us(&self, quantile: f64) -> f64 {
+        self.median(|round| round.us.value_at_quantile(quantile))
+    }
+
+    /// How late the generator itself was in handing out a request, in microseconds: part of every latency above.
+    pub(crate) fn lateness_us(&self, quantile: f64) -> f64 {
+        self.median(|round| round.lateness_us.value_at_quantile(quantile))
+    }
+
+    /// The longest of any round, in microseconds.
+    pub(crate) fn longest_us(&self) -> f64 {
+        float(self.0.iter().map(|round| round.us.max()).max().unwrap_or_default())
+    }
+
+    /// How many were counted.
+    pub(crate) fn counted(&self) -> u64 {
+        self.0.iter().map(|round| round.us.len()).sum()
+    }
+
+    /// How many were sent, those of the warm-up too.
+    pub(crate) fn sent(&self) -> u64 {
+        self.0.iter().map(|round| round.lateness_us.len()).sum()
+    }
+
     /// Answers that were none (4xx, 5xx).
-    pub(crate) errors: u64,
-    /// How late the generator itself was in handing out a request, in microseconds: part of every
-    /// latency above.
-    pub(crate) lateness_us: Histogram<u64>,
+    pub(crate) fn errors(&self) -> u64 {
+        self.0.iter().map(|round| round.errors).sum()
+    }
+
+    fn median(&self, value: impl Fn(&Round) -> u64) -> f64 {
+        median(&self.0.iter().map(|round| float(value(round))).collect::<Vec<_>>())
+    }
 }
 
 fn histogram() -> Result<Histogram<u64>> {
@@ -54,7 +95,7 @@ fn note(histogram: &mut Histogram<u64>, elapsed: Duration) {
 }
 
 /// Loads the server, with one thread that keeps the time and one that talks.
-pub(crate) async fn run(load: OpenLoad) -> Result<Latencies> {
+pub(crate) async fn run(load: OpenLoad) -> Result<Round> {
     tokio::task::spawn_blocking(move || {
         let (mut senders, mut receivers) = (Vec::new(), Vec::new());
         for _ in 0..load.connections {
@@ -72,7 +113,7 @@ pub(crate) async fn run(load: OpenLoad) -> Result<Latencies> {
         let lateness_us = keep_time(&load, &senders, start)?;
         drop(senders);
         let (us, errors) = talking.join().map_err(|_| "the load generator panicked")??;
-        Ok(Latencies { us, errors, lateness_us })
+        Ok(Round { us, errors, lateness_us })
     })
     .await?
 }

@@ -6,7 +6,7 @@ use crate::contest;
 use crate::contest::{Series, Side, Work};
 use crate::data;
 use crate::load::{self, Order, Requests};
-use crate::open::{self, OpenLoad};
+use crate::open::{self, Latencies, OpenLoad};
 use crate::peers::{self, Peer};
 use crate::process::Process;
 use crate::report::{Goal, Report};
@@ -148,28 +148,32 @@ async fn explain(stage: &Stage, report: &mut Report, answer: &wire::Answer, befo
 async fn latencies(stage: &Stage, report: &mut Report, requests: &Requests, servers: [(&Process, &Series); 3]) -> Result<()> {
     let bare_load = servers.get(1).map_or(0.0, |(_, series)| series.rate() / 2.0);
     let names = ["the bare route, under the load of the next row", "poll, embedded tier", "poll, server tier"];
-    let mut below_ms = None;
-    for (at, ((process, series), name)) in servers.into_iter().zip(names).enumerate() {
-        let per_second = if at == 0 { bare_load } else { series.rate() / 2.0 };
-        eprintln!("open load, {name}: {}/s", grouped(per_second));
-        let open_load = OpenLoad {
-            address: process.address,
-            requests: std::sync::Arc::clone(&requests.all),
-            per_second,
-            connections: stage.scale.connections,
-            duration: stage.scale.open,
-        };
-        // The loads before took longer than an entry lives, and a cold start is not what is measured.
-        load::send_all(process.address, requests.all.to_vec(), stage.scale.connections).await?;
-        let before_s = process.cpu_s();
-        let latencies = open::run(open_load).await?;
-        let cpu_s = process.cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
-        // The warm-up is in the processor time and not in the histogram.
-        let sent = latencies.lateness_us.len();
-        let cpu_us = cpu_s.map(|cpu_s| cpu_s * 1e6 / float(sent.max(1)));
-        let bare_ms = float(latencies.us.value_at_quantile(0.9999)) / 1000.0;
-        report.latency(name, per_second, below_ms, (latencies, cpu_us));
-        below_ms = below_ms.or(Some(bare_ms * BELOW));
+    let loads: Vec<_> = servers.iter().enumerate().map(|(at, (_, series))| if at == 0 { bare_load } else { series.rate() / 2.0 }).collect();
+    let mut sides: Vec<(Latencies, Option<f64>)> = servers.iter().map(|_| (Latencies::default(), Some(0.0))).collect();
+    let rounds = stage.scale.rounds.count;
+    for round in 1..=rounds {
+        for ((((process, _), per_second), (latencies, cpu_s)), name) in servers.iter().zip(&loads).zip(&mut sides).zip(names) {
+            eprintln!("round {round}, open load, {name}: {}/s", grouped(*per_second));
+            let open_load = OpenLoad {
+                address: process.address,
+                requests: std::sync::Arc::clone(&requests.all),
+                per_second: *per_second,
+                connections: stage.scale.connections,
+                duration: stage.scale.open / u32::try_from(rounds)?,
+            };
+            // The loads before took longer than an entry lives, and a cold start is not what is measured.
+            load::send_all(process.address, requests.all.to_vec(), stage.scale.connections).await?;
+            let before_s = process.cpu_s();
+            latencies.add(open::run(open_load).await?);
+            let spent_s = process.cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
+            *cpu_s = cpu_s.zip(spent_s).map(|(all_s, spent_s)| all_s + spent_s);
+        }
+    }
+    let below_ms = sides.first().map(|(bare, _)| bare.us(0.9999) / 1000.0 * BELOW);
+    for (at, ((per_second, name), (latencies, cpu_s))) in loads.into_iter().zip(names).zip(sides).enumerate() {
+        // The warm-up is in the processor time and not in the histograms.
+        let cpu_us = cpu_s.map(|cpu_s| cpu_s * 1e6 / float(latencies.sent().max(1)));
+        report.latency(name, per_second, below_ms.filter(|_| at > 0), (latencies, cpu_us));
     }
     Ok(())
 }
