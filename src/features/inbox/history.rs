@@ -5,6 +5,7 @@ use super::{DirectMessagesOut, ItemOut};
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::{Db, in_time};
+use crate::failpoint;
 
 /// The place that a page is asked for, by rows of the user's inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(super) async fn page(db: &Db, user: UserId, peer: UserId, side: Side, limit:
         Side::Before(_) => (limit, 0),
         Side::Around(_) => (limit / 2, limit - limit / 2),
     };
+    // Read first: a message that is sent meanwhile is behind the place where the reader goes on.
+    let (_, head) = in_time(kept(db, user)).await?;
     let (older, newer) = match side {
         Side::Start => (Vec::new(), in_time(after(db, user, peer, 0, newer_limit + 1)).await?),
         Side::After(seq) => (Vec::new(), in_time(after(db, user, peer, seq, newer_limit + 1)).await?),
@@ -60,8 +63,9 @@ pub(super) async fn page(db: &Db, user: UserId, peer: UserId, side: Side, limit:
             (in_time(before(db, user, peer, seq, older_limit + 1)).await?, in_time(after(db, user, peer, seq - 1, newer_limit + 1)).await?)
         }
     };
-    // Read last: what is there by then was not missing before.
-    let (earliest, head) = in_time(kept(db, user)).await?;
+    failpoint("inbox::history_read");
+    // Read last: what is kept by then was not missing before.
+    let (earliest, _) = in_time(kept(db, user)).await?;
     if side.begins_at().is_some_and(|seq| seq < earliest && seq <= head) {
         let detail = format!("Inbox items before {earliest} have expired.");
         return Err(Problem::new(Code::CursorExpired, detail).kept_from(earliest).into());

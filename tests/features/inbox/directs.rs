@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use headmark::base::clock::DAY_MS;
 use headmark::features::inbox::expiry::{Walk, sweep};
@@ -52,6 +53,22 @@ both_tiers! {
         assert_eq!((&shown["unread"], &shown["last_seq"], &shown["read_seq"], &shown["first_unread_seq"]), (&json!(0), &json!(7), &json!(7), &Value::Null));
         assert_eq!((sums(&node, 2).await, direct(client, 1, 2).await["unread"].clone()), ((3, 1), json!(1)));
         client.get("/v1/users/2/directs/1?wait=5").await.problem(400, "wait_needs_tag");
+        node.stop().await;
+    }
+
+    async fn what_is_sent_while_a_page_is_read_is_on_the_next(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        send(client, 1, 2, "a").await;
+        fail::cfg("inbox::history_read", "sleep(1500)").unwrap();
+        let reader = client.clone();
+        let page = tokio::spawn(async move { history(&reader, "after=1").await });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        send(client, 1, 2, "b").await;
+        let page = page.await.unwrap();
+        fail::remove("inbox::history_read");
+        assert_eq!((&page["items"], &page["head"], &page["next_after"]), (&json!([]), &json!(1), &json!(1)));
+        assert_eq!(seqs(&history(client, "after=1").await), [2]);
         node.stop().await;
     }
 
