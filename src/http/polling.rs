@@ -249,7 +249,7 @@ where
 /// What makes a waiting poll look again.
 #[derive(Debug, Default)]
 pub struct Wakers {
-    /// A change of these users' own rows.
+    /// A change of these users' own rows. The answer is 410 once one of them is erased.
     pub users: [Option<UserId>; 2],
     /// Whatever this tells of.
     pub also: Option<watch::Receiver<()>>,
@@ -309,7 +309,7 @@ where
         let seen = asked.seen(node);
         let reading = (resource.read)(seen).await?;
         if !std::mem::take(&mut is_first) {
-            refuse_erased(node, asked.about).await?;
+            refuse_erased(node, wakers.users).await?;
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let holds = reading.version.is_none() || these(&reading.value) || asked.knows(seen, &reading);
@@ -328,14 +328,15 @@ where
     }
 }
 
-/// Refuses a user that was erased while its poll waited.
-async fn refuse_erased(node: &Polling, user: Option<UserId>) -> Result<(), Problem> {
-    let Some(user) = user else { return Ok(()) };
-    match node.cache.get(user).await {
-        Ok(Lookup::Hit(entry)) => alive(&entry.parts),
-        // Its next poll is refused.
-        _ => Ok(()),
+/// Refuses users that were erased while the poll waited.
+async fn refuse_erased(node: &Polling, users: [Option<UserId>; 2]) -> Result<(), Problem> {
+    for user in users.into_iter().flatten() {
+        // Where the entry is not there, the next poll is refused.
+        if let Ok(Lookup::Hit(entry)) = node.cache.get(user).await {
+            alive(&entry.parts)?;
+        }
     }
+    Ok(())
 }
 
 /// How long it is until then.

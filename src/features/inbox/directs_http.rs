@@ -228,7 +228,14 @@ async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): 
     let (user, peer, wait) = (path.user, path.get("peer")?, polling::wait_of(params.wait)?);
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
-        async move { state.poll_directs(user, seen, tags, |now| direct_lists::one(&state.db, user, peer, now)).await }
+        async move {
+            let polled = state.poll_directs(user, seen, tags, |now| direct_lists::one(&state.db, user, peer, now)).await?;
+            // Where the client has the answer, nothing was read.
+            if !polled.value.chats.is_empty() {
+                state.entries.refuse_erased_to_others(peer).await?;
+            }
+            Ok(polled)
+        }
     };
     let write = |directs: &Directs| match directs.chats.first() {
         Some(chat) => polling::json(chat),
@@ -279,8 +286,10 @@ async fn unread_direct(state: Served<InboxContext>, path: UserPath, body: Body<U
     responses(
         (status = 200, body = DirectMessagesOut)))]
 async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query(params): Query<DirectMessagesParams>) -> Result<Response> {
-    let (side, limit) = (params.side()?, pages::limit_of(params.limit)?);
-    Ok(no_cache(&history::page(&state.db, path.user, path.get("peer")?, side, i64::from(limit)).await?))
+    let (peer, side, limit) = (path.get("peer")?, params.side()?, pages::limit_of(params.limit)?);
+    let page = history::page(&state.db, path.user, peer, side, i64::from(limit)).await?;
+    state.entries.refuse_erased_to_others(peer).await?;
+    Ok(no_cache(&page))
 }
 
 /// Poll the receipts of a direct chat
@@ -309,6 +318,7 @@ async fn get_direct_receipts(
         let state = state.clone();
         async move {
             let value = in_time(receipts::read(&state.db, user, peer)).await?;
+            state.entries.refuse_erased_to_others(peer).await?;
             must_share(&state.entries, Some(user)).await?;
             Ok(PolledValue { version: Some(receipts::version(value)), value, changes_at: None })
         }

@@ -11,15 +11,30 @@ use crate::support::{CREDENTIALS, Client, Node, Reply, Tier};
 
 /// Every route about this user, as the document has them: method, path, and a body that is valid.
 pub fn routes(user: i64) -> Vec<(Method, String, Value)> {
+    let routes = routes_of(user, 3, |_| true);
+    assert!(routes.len() > 60, "{}", routes.len());
+    routes
+}
+
+/// Every route of another user that has this one in its path.
+fn routes_that_name(user: i64) -> Vec<(Method, String, Value)> {
+    let routes = routes_of(3, user, |path| ["{target}", "{fan}", "{peer}"].iter().any(|name| path.contains(name)));
+    assert!(routes.len() > 15, "{}", routes.len());
+    routes
+}
+
+fn routes_of(user: i64, other: i64, is_meant: fn(&str) -> bool) -> Vec<(Method, String, Value)> {
     let document: Value = serde_json::from_str(include_str!("../../../openapi/openapi.json")).unwrap();
     let mut routes = Vec::new();
-    for (path, item) in document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/users/{user}/")) {
+    for (path, item) in
+        document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/v1/users/{user}/") && is_meant(path))
+    {
         for method in ["get", "post", "put", "patch", "delete"].into_iter().filter(|method| item.get(method).is_some()) {
             let full = path
                 .replace("{user}", &user.to_string())
-                .replace("{target}", "3")
-                .replace("{fan}", "3")
-                .replace("{peer}", "3")
+                .replace("{target}", &other.to_string())
+                .replace("{fan}", &other.to_string())
+                .replace("{peer}", &other.to_string())
                 .replace("{group}", "9")
                 .replace("{seq}", "1");
             let full = full.replace("{id}", "1").replace(['{', '}'], "");
@@ -27,7 +42,6 @@ pub fn routes(user: i64) -> Vec<(Method, String, Value)> {
             routes.push((method.to_uppercase().parse().unwrap(), full, body(path, method)));
         }
     }
-    assert!(routes.len() > 60, "{}", routes.len());
     routes
 }
 
@@ -77,6 +91,21 @@ both_tiers! {
             send(other, &route).await.problem(410, "erased");
         }
         Node::stop_all(nodes).await;
+    }
+
+    async fn every_route_of_another_that_names_the_user_says_that_it_is_erased(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        client.post("/v1/users/3/inbox", &json!({"sender_id": "2", "client_id": "a", "content": "of who will be erased"})).await.ok();
+        let location = erase(client, 2).await;
+        for is_over in [false, true] {
+            for route in routes_that_name(2) {
+                let reply = send(client, &route).await;
+                assert_eq!((reply.status.as_u16(), reply.body["code"].as_str()), (410, Some("erased")), "{is_over}: {route:?}: {}", reply.text);
+            }
+            erased(client, &location).await;
+        }
+        node.stop().await;
     }
 
     async fn what_names_an_erased_user_is_refused_with_a_pointer(world: World) {
