@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 
 use super::command::{PairAction, Terms, apply_action};
 use super::request_store::{self, ApprovalChange};
+use super::requests;
 use super::rows::RelationRows;
 use super::state::Act;
 use crate::base::clock::UnixMs;
@@ -86,11 +87,17 @@ impl lanes::Command for AcceptOpen {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
-        if self.fans.is_empty() || rows.user(self.user).settings.approves_follows() {
+        // What is left of the requests of an erased user ends with its other relations.
+        if self.fans.is_empty() || rows.is_erased(self.user) || rows.user(self.user).settings.approves_follows() {
             self.end(rows);
             return Ok(Answer::no_content());
         }
         for fan in &self.fans {
+            if rows.is_erased(*fan) {
+                // No event tells of it, as of nothing else that ends with an erased user.
+                requests::end(rows, Pair { follower: *fan, followee: self.user }, self.terms.badges.request.as_ref());
+                continue;
+            }
             match apply_action(rows, &self.action(*fan, Act::AcceptRequest), &self.terms, now) {
                 // Another node has accepted it, or it was taken back.
                 Err(problem) if problem.code == Code::NotFound => {}

@@ -374,3 +374,24 @@ fn an_import_does_nothing_before_what_was_accepted_of_a_pair() {
     );
     assert_eq!((rows.get::<RelationRows>().follow(pair(1, 2)), rows.get::<RelationRows>().follow(pair(2, 1))), (None, None));
 }
+
+#[test]
+fn an_open_request_of_or_to_an_erased_user_becomes_no_follow() {
+    for erased in [1, 2] {
+        let mut rows = Rows::new(crate::app::ROW_SETS);
+        for fan in [2, 3] {
+            super::requests::begin(&mut rows, pair(fan, 1), FollowOptions::default(), UnixMs(1), None);
+        }
+        rows.erase(user(erased));
+        rows.settle();
+        let fans = vec![user(2), user(3)];
+        AcceptOpen { user: user(1), since: UnixMs(1), fans, terms: terms() }.apply(&mut rows, UnixMs(7)).unwrap();
+        let set = rows.get::<RelationRows>();
+        assert_eq!(set.follow(pair(2, 1)), None, "neither from nor to who was erased");
+        assert_eq!(set.follow(pair(3, 1)).is_some(), erased == 2);
+        let open = |fan| set.request(pair(fan, 1)).is_some();
+        // What is left of an erased user's requests ends with the user's other relations.
+        assert_eq!([open(2), open(3)], [erased == 1; 2]);
+        assert_eq!(rows.has_events(), erased == 2, "user_erased was the last that is told of the user");
+    }
+}
