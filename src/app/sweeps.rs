@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::clock_check::ClockCheck;
 use crate::app::state::AppState;
 use crate::base::clock::UnixMs;
+use crate::base::error::Error;
 use crate::db::{Db, classify};
 use crate::engine::{events, heads, idempotency, lanes};
 use crate::features::old_rows::RestingWalk;
@@ -138,8 +139,8 @@ async fn sweep(state: &AppState, what: Aged, now: UnixMs, walks: &mut Walks, sto
 
 /// Counts what a sweep has removed. Where it was not able to, nothing is lost: the next one tries
 /// again.
-fn swept<E: std::fmt::Debug>(what: &'static str, outcome: std::result::Result<u64, E>) {
-    match outcome {
+fn swept(what: &'static str, outcome: std::result::Result<u64, impl Into<Error>>) {
+    match outcome.map_err(Into::into) {
         Ok(0) => {}
         Ok(removed) => {
             tracing::debug!(removed, what, "removed what is old");
@@ -153,7 +154,7 @@ fn swept<E: std::fmt::Debug>(what: &'static str, outcome: std::result::Result<u6
 async fn sweep_rounds<F, E>(stop: &CancellationToken, what: &'static str, round: impl Fn() -> F)
 where
     F: Future<Output = Result<u64, E>>,
-    E: std::fmt::Debug,
+    E: Into<Error>,
 {
     let mut rounds = Rounds::small(stop);
     while rounds.next().await {

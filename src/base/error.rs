@@ -6,6 +6,7 @@
 //! often.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -32,12 +33,33 @@ impl Error {
 }
 
 /// An error of ours: a store, a bug, the machine.
-#[derive(Debug)]
 pub enum Fault {
     /// The database failed or is away.
     Db(sqlx::Error),
     /// Something that should not happen; the text is for the log alone.
     Bug(String),
+}
+
+/// An error of a database for the log, without the row that it is about: the driver shows all that Postgres says, and
+/// its details of a refused row quote the row's contents.
+pub struct WithoutRow<'e>(pub &'e sqlx::Error);
+
+impl fmt::Debug for WithoutRow<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(error) = self.0.as_database_error() else { return fmt::Debug::fmt(self.0, f) };
+        let mut shown = f.debug_struct("Database");
+        shown.field("code", &error.code()).field("message", &error.message());
+        shown.field("table", &error.table()).field("constraint", &error.constraint()).finish()
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Db(error) => f.debug_tuple("Db").field(&WithoutRow(error)).finish(),
+            Self::Bug(what) => f.debug_tuple("Bug").field(what).finish(),
+        }
+    }
 }
 
 impl From<Problem> for Error {

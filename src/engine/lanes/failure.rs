@@ -1,9 +1,10 @@
 //! How a batch is tried, and how that may end.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::{Verdict, unavailable, unknown_outcome};
-use crate::base::error::{Error, Fault};
+use crate::base::error::{Error, Fault, WithoutRow};
 use crate::cache::CacheError;
 use crate::db::classify;
 
@@ -15,7 +16,6 @@ pub(super) const CACHE_PATIENCE: Duration = Duration::from_millis(1500);
 pub(super) const CACHE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a batch was not committed.
-#[derive(Debug)]
 pub(super) enum Failure {
     /// The database said no, or is away; nothing was changed.
     Store(sqlx::Error),
@@ -31,6 +31,20 @@ pub(super) enum Failure {
     NotHolder,
     /// A row was not as this node knew it; nothing was changed.
     Stale,
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => f.debug_tuple("Store").field(&WithoutRow(error)).finish(),
+            Self::CacheAway(error) => f.debug_tuple("CacheAway").field(error).finish(),
+            Self::TooSlow => f.write_str("TooSlow"),
+            Self::NotCommitted => f.write_str("NotCommitted"),
+            Self::Unknown => f.write_str("Unknown"),
+            Self::NotHolder => f.write_str("NotHolder"),
+            Self::Stale => f.write_str("Stale"),
+        }
+    }
 }
 
 impl Failure {
