@@ -51,9 +51,11 @@ static LOAD_UNREAD_OF_TYPE: Statement = Statement::one(
     &[("user_id", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int), ("type", Type::Text)],
 );
 
+/// Nothing of a seq that the user has seen already: the mark stays where it is, however many entries are above.
 static LOAD_ABOVE: Statement = Statement::new(
     "select r.user_id, r.seq, n.type, count(*)
     from {rows} r
+    join users u on u.user_id = r.user_id and u.notification_seen < r.seq
     join notification_receivers n on n.user_id = r.user_id and n.seq > r.seq and n.read_at = 0 and n.gone = 0
     group by r.user_id, r.seq, n.type",
     &[("user_id", Type::Int), ("seq", Type::Int)],
