@@ -146,9 +146,9 @@ fn direct_place(after: Position) -> (i64, i64) {
     if after == Position::TOP {
         return (i64::MAX, i64::MAX);
     }
-    // Behind a group, all direct chats of the same time follow.
+    // Behind a group, all direct chats of the same time follow, whatever the peer's id.
     let (at, is_group) = (after.at.div_euclid(2), after.at.rem_euclid(2) == 1);
-    (at, if is_group { i64::MAX } else { after.id })
+    if is_group { (at + 1, 0) } else { (at, after.id) }
 }
 
 /// Which part of the list.
