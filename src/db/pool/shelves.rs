@@ -18,12 +18,18 @@ const FAIR_EVERY: u32 = 64;
 /// How many of those who wait are looked at for one from home.
 const MAX_LOOK: usize = 64;
 
+/// How many may at least be in the queue before those who have given up are removed from it.
+const MIN_LOOK: usize = 64;
+
 /// What is kept, and who waits for it. Never both, but for those who have given up.
 #[derive(Debug)]
 pub(super) struct Shelves<T> {
     /// What was used last is on top, so that what nobody needs grows old.
     kept: Vec<(Home, T)>,
     waiting: VecDeque<(Home, oneshot::Sender<T>)>,
+    /// From how many on it is looked again who has given up. Twice those who were left the last time: where most
+    /// still wait, not each one more looks at all.
+    look_at: usize,
     /// How many were handed to somebody who waited.
     handed: u32,
     is_closed: bool,
@@ -31,7 +37,7 @@ pub(super) struct Shelves<T> {
 
 impl<T> Default for Shelves<T> {
     fn default() -> Self {
-        Self { kept: Vec::new(), waiting: VecDeque::new(), handed: 0, is_closed: false }
+        Self { kept: Vec::new(), waiting: VecDeque::new(), look_at: MIN_LOOK, handed: 0, is_closed: false }
     }
 }
 
@@ -49,6 +55,11 @@ impl<T> Shelves<T> {
     pub(super) fn wait(&mut self, home: Home) -> Option<oneshot::Receiver<T>> {
         if self.is_closed {
             return None;
+        }
+        // While the database is away nothing is put back, and everybody gives up in the end.
+        if self.waiting.len() >= self.look_at {
+            self.waiting.retain(|(_, sender)| !sender.is_closed());
+            self.look_at = (2 * self.waiting.len()).max(MIN_LOOK);
         }
         let (sender, receiver) = oneshot::channel();
         self.waiting.push_back((home, sender));
@@ -145,6 +156,32 @@ mod tests {
         drop((shelves.wait(here), shelves.wait(there), shelves.wait(here)));
         assert_eq!(shelves.put(here, 1), None);
         assert_eq!((shelves.take(there), shelves.take(here)), (Some(1), None));
+    }
+
+    #[test]
+    fn those_who_give_up_do_not_pile_up_and_the_others_keep_their_turns() {
+        let [here, there] = homes();
+        let mut shelves = Shelves::default();
+        let mut waiting = Vec::new();
+        for _ in 0..3 {
+            waiting.push(shelves.wait(there).unwrap());
+            (0..100 * MIN_LOOK).for_each(|_| drop(shelves.wait(here)));
+            assert!(shelves.waiting.len() <= MIN_LOOK, "{} in the queue", shelves.waiting.len());
+        }
+        for (item, mut receiver) in (1..).zip(waiting) {
+            assert_eq!(shelves.put(here, item), None);
+            assert_eq!(receiver.try_recv(), Ok(item), "in turn");
+        }
+    }
+
+    #[test]
+    fn where_many_wait_not_each_one_more_looks_at_all() {
+        let mut shelves: Shelves<i32> = Shelves::default();
+        let waiting: Vec<_> = (0..=4 * MIN_LOOK).map(|_| shelves.wait(None).unwrap()).collect();
+        assert_eq!((shelves.waiting.len(), shelves.look_at), (4 * MIN_LOOK + 1, 8 * MIN_LOOK), "all of them wait");
+        drop(waiting);
+        (0..8 * MIN_LOOK).for_each(|_| drop(shelves.wait(None)));
+        assert!(shelves.waiting.len() <= MIN_LOOK && shelves.look_at == MIN_LOOK, "nobody waits");
     }
 
     #[test]
