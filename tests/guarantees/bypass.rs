@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use headmark::engine::guard::Trust;
+use headmark::engine::guard::{Guard, SEEN, Trust};
 use serde_json::json;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::stores::{INCREMENT, scene};
-use crate::support::{Node, eventually_within};
+use crate::support::{Node, Tier, World, eventually_within};
 
 /// How often nodes of this process entered a bypass.
 async fn bypasses(node: &Node) -> f64 {
@@ -87,4 +88,34 @@ async fn engine_a_bypass_holds_while_a_commit_without_the_cache_may_come() {
     assert!(guards[0].bypassing_commit().is_none(), "the cache is back: no more of them");
     eventually_within(20, "the bypass ends", async || guards.iter().all(|guard| guard.trust() == Trust::Full)).await;
     scene.recover().await;
+}
+
+/// The guard of a node that stands still lets a bypass lapse, and does not notice. The next one is no shorter
+/// a wait for that: until it is over, others may show what the cache holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bypass_that_lapsed_does_not_shorten_the_wait_of_the_next() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    let (db, cache) = (node.app.state().db.clone(), Arc::clone(&node.app.state().cache));
+    let guard = Guard::start(db, cache).await.unwrap();
+    guard.enter_bypass().await.unwrap();
+    assert!(guard.is_bypassing());
+    // Longer than it lasts.
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    let (began, stop) = (Instant::now(), CancellationToken::new());
+    let looks = async {
+        // From here on the guard refreshes its view, also while this one waits.
+        let running = tokio::spawn(Arc::clone(&guard).run(stop.clone()));
+        while began.elapsed() < SEEN - Duration::from_millis(200) {
+            assert!(!guard.is_bypassing(), "after {:?}", began.elapsed());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        running
+    };
+    let (entered, running) = tokio::join!(guard.enter_bypass(), looks);
+    entered.unwrap();
+    assert!(began.elapsed() >= SEEN);
+    stop.cancel();
+    running.await.unwrap();
+    node.stop().await;
 }

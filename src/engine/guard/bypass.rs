@@ -14,7 +14,7 @@ const CALM: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Bypass {
     /// Whether this node commits past the cache.
-    pub(super) on: AtomicBool,
+    on: AtomicBool,
     /// Until when it holds, as writers must see it (early).
     until_ms: AtomicI64,
     /// Bypassing transactions that are under way.
@@ -47,6 +47,17 @@ impl Bypass {
         self.on.store(true, Ordering::SeqCst);
     }
 
+    /// From now on no commit of this node goes past the cache, whatever the row says, until it enters again.
+    /// Returns whether any could.
+    pub(super) fn stop(&self) -> bool {
+        self.on.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether it was entered, and nobody has stopped it.
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Ordering::SeqCst)
+    }
+
     /// What the row says.
     pub(super) fn holds_until(&self, until_ms: i64) {
         self.until_ms.store(until_ms, Ordering::SeqCst);
@@ -58,7 +69,7 @@ impl Bypass {
 
     /// Whether a bypassing commit may begin now.
     pub(super) fn allows(&self, now_ms: i64) -> bool {
-        self.on.load(Ordering::SeqCst) && self.left_ms(now_ms) > ms(COMMIT_MARGIN)
+        self.is_on() && self.left_ms(now_ms) > ms(COMMIT_MARGIN)
     }
 
     /// Whether no bypassing commit can come any more, once no further one begins.
@@ -87,6 +98,20 @@ mod tests {
         bypass.under_way.store(0, Ordering::SeqCst);
         bypass.in_doubt_until_ms.store(9000, Ordering::SeqCst);
         assert!(!bypass.is_over(8999) && bypass.is_over(9000));
+    }
+
+    #[test]
+    fn one_that_was_stopped_lets_nobody_commit_until_it_is_entered_again() {
+        let bypass = Bypass::default();
+        bypass.holds_until(15_000);
+        bypass.entered(3000);
+        assert!(bypass.allows(6000) && bypass.is_on());
+        // It has lapsed. The row is raised, and a refresh tells of it while others may not have seen it.
+        assert!(bypass.stop() && !bypass.stop());
+        bypass.holds_until(60_000);
+        assert!(!bypass.allows(46_000) && !bypass.is_on());
+        bypass.entered(48_000);
+        assert!(bypass.allows(48_000));
     }
 
     #[test]

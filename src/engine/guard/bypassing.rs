@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::bypass::{COMMIT_MARGIN, ms};
-use super::{Guard, PROLONG, SEEN, store};
+use super::{BYPASS, Guard, PROLONG, SEEN, store};
 use crate::db::DbResult;
 
 /// The right to one transaction that commits past the cache. Where it is dropped without
@@ -52,19 +52,27 @@ impl Guard {
         None
     }
 
-    /// While this node commits past the cache, its bypass must not run out.
+    /// While this node commits past the cache, its bypass must not run out. Where the row was raised less than
+    /// [`SEEN`] before the end that everybody knows, or nobody can tell when, some node may use the cache
+    /// in between: then no commit goes on, and the next write enters again, and waits.
     pub(super) async fn prolong(&self) -> DbResult<()> {
-        let left = self.bypass.left_ms(self.now_ms());
-        if self.bypass.on.load(Ordering::SeqCst) && left < ms(PROLONG) {
-            if left < ms(SEEN) {
-                // Too late to prolong unseen: the next write enters again, and waits.
-                self.bypass.on.store(false, Ordering::SeqCst);
-                return Ok(());
-            }
-            self.raise().await?;
-            self.refresh().await?;
+        // Held to the end, so that no refresh tells of the new end before this has looked at the old one.
+        let mut conn = self.lock_conn.lock().await;
+        let left_ms = || self.bypass.left_ms(self.now_ms());
+        if !self.bypass.is_on() || left_ms() >= ms(PROLONG) {
+            return Ok(());
         }
-        Ok(())
+        if left_ms() < ms(SEEN) {
+            self.bypass.stop();
+            return Ok(());
+        }
+        let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        let raised = super::answer_in_time(store::raise(conn, self.node, ms(BYPASS))).await;
+        if raised.is_err() || left_ms() < ms(SEEN) {
+            self.bypass.stop();
+            return raised;
+        }
+        self.refresh_on(conn).await
     }
 
     /// The cache is back: no further commit goes past it, and once the last one is over, the
@@ -73,7 +81,7 @@ impl Guard {
     pub(super) async fn try_to_end_bypass(&self) -> DbResult<()> {
         // Anyone who enters one at this moment needs it.
         let Ok(_entering) = self.entering.try_lock() else { return Ok(()) };
-        if self.bypass.on.swap(false, Ordering::SeqCst) {
+        if self.bypass.stop() {
             tracing::info!("the cache is back");
         }
         let now_ms = self.now_ms();

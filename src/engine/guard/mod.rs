@@ -60,8 +60,8 @@ pub const SEEN: Duration = Duration::from_millis(3000);
 /// How long a bypass lasts unless it is prolonged.
 const BYPASS: Duration = Duration::from_secs(15);
 
-/// When less than this is left of a bypass that is still needed, it is prolonged. Longer than
-/// [`SEEN`], so that nobody ever sees a gap.
+/// When less than this is left of a bypass that is still needed, it is prolonged. Two looks longer than a
+/// commit needs ([`COMMIT_MARGIN`](bypass::COMMIT_MARGIN)), so that no write has to wait for it.
 const PROLONG: Duration = Duration::from_secs(10);
 
 /// How long any single question to the database may take here.
@@ -210,9 +210,16 @@ impl Guard {
     /// The driver's own: then nothing may be committed.
     pub async fn enter_bypass(&self) -> DbResult<()> {
         let _entering = self.entering.lock().await;
+        // One that everybody still sees is prolonged, and nobody waits.
+        if !self.is_bypassing() {
+            self.prolong().await?;
+        }
         if self.is_bypassing() {
             return Ok(());
         }
+        // An earlier one may have lapsed with nobody there to notice. With it on, the first refresh after the
+        // row is raised would let commits go on before the wait is over.
+        self.bypass.stop();
         tracing::warn!("the cache is away: raising the epoch, polls go to the database");
         metrics::counter!("headmark_cache_bypasses_total").increment(1);
         self.raise().await?;

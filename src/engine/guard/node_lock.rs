@@ -105,6 +105,8 @@ impl Guard {
         }
         let refusal = match self.take_lock(ASK).await {
             Ok(None) if self.is_alone() => self.begin_alone().await.map(|()| None),
+            // What this node knows of the epoch, and of its bypass, may be of a history that is lost.
+            Ok(None) => self.refresh().await.map(|()| None),
             taken => taken,
         };
         match refusal {
