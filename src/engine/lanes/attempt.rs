@@ -18,7 +18,7 @@ use super::row::{RAISE, hold};
 use super::written_entries::WrittenEntries;
 use super::{Job, Needs, Rows};
 use crate::base::clock::UnixMs;
-use crate::cache::{Change, FactsChange, Writer};
+use crate::cache::{CacheError, Change, FactsChange, Writer};
 use crate::db::{Column, Conn, Pipeline, is_duplicate};
 use crate::engine::heads::Batch;
 use crate::engine::idempotency::Keys;
@@ -68,7 +68,12 @@ impl Lane {
             if knows {
                 self.trust.failed();
             }
-            result = self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }).await;
+            result = if way.bypasses && !self.engines.guard.is_bypassing() {
+                // What was left of the bypass was enough for the first transaction, not for another one.
+                Err(Failure::CacheAway(CacheError::Away("too little is left of the bypass".to_owned())))
+            } else {
+                self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }).await
+            };
         }
         if let Some(bypassing) = bypassing
             && !matches!(result, Err(Failure::Unknown))
