@@ -4,6 +4,7 @@
 //! What is done about a failure follows from its class alone; the table is in
 //! `docs/subsystems/database.md` (Errors of the database).
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -32,8 +33,23 @@ pub(super) const KEY_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Left {
     /// Jobs whose idempotency key a transaction elsewhere holds.
     pub(super) put_off: Vec<Ticket>,
-    /// Jobs that met a lock, or were in one transaction with a job that did; in their order.
+    /// Jobs that met a lock, were in one transaction with a job that did, or come later than such a one of
+    /// their key; those of one key in their order.
     pub(super) locked: Vec<Ticket>,
+}
+
+impl Left {
+    /// Of the next part of a batch, the jobs of these keys are set aside too: they must not overtake those that
+    /// are. Returns the others.
+    fn stay_behind(&mut self, keys: &HashSet<i64>, part: Vec<Ticket>) -> Vec<Ticket> {
+        // Nearly always.
+        if keys.is_empty() {
+            return part;
+        }
+        let (behind, others): (Vec<_>, Vec<_>) = part.into_iter().partition(|ticket| keys.contains(&ticket.key()));
+        self.locked.extend(behind);
+        others
+    }
 }
 
 /// What is done about a failure.
@@ -69,8 +85,11 @@ impl Remedy {
 /// Commits a batch and has its callers answered. What is left is not answered yet.
 pub(super) async fn run(lane: &mut Lane, finisher: &Finisher, pace: &mut Pace, batch: Vec<Ticket>) -> Left {
     let (mut left, mut todo) = (Left::default(), vec![batch]);
+    // Of jobs that are set aside.
+    let mut keys = HashSet::new();
     let mut progress = Instant::now();
-    while let Some(mut batch) = todo.pop() {
+    while let Some(batch) = todo.pop() {
+        let mut batch = left.stay_behind(&keys, batch);
         if batch.is_empty() {
             continue;
         }
@@ -111,7 +130,10 @@ pub(super) async fn run(lane: &mut Lane, finisher: &Finisher, pace: &mut Pace, b
                 let second = batch.split_off(batch.len() / 2);
                 todo.extend([second, batch]);
             }
-            Remedy::SetAside => left.locked.extend(batch),
+            Remedy::SetAside => {
+                keys.extend(batch.iter().map(Ticket::key));
+                left.locked.extend(batch);
+            }
             Remedy::Answer => refuse(batch, &failure),
             Remedy::AnswerAll => {
                 refuse(batch, &failure);
@@ -195,7 +217,62 @@ fn settle(ticket: Ticket, outcome: Outcome, put_off: &mut Vec<Ticket>) -> Option
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::{Semaphore, oneshot};
+
+    use super::super::{Answer, Command, Names, Needs, Rows};
     use super::*;
+    use crate::base::clock::UnixMs;
+
+    /// A command with this lane key.
+    #[derive(Debug)]
+    struct Of(i64);
+
+    impl Command for Of {
+        fn needs(&self, _: &mut Needs) {}
+
+        fn lane_key(&self) -> i64 {
+            self.0
+        }
+
+        fn names(&self) -> Names {
+            Vec::new()
+        }
+
+        fn apply(&self, _: &mut Rows, _: UnixMs) -> Result<Answer, Problem> {
+            Ok(Answer::no_content())
+        }
+    }
+
+    /// Jobs by key and weight. By their weights they can be told apart.
+    fn tickets<const N: usize>(jobs: [(i64, u32); N]) -> Vec<Ticket> {
+        let now = Instant::now();
+        let ticket = |(key, weight)| Ticket {
+            job: Job { command: Arc::new(Of(key)), key: None },
+            weight,
+            reply: oneshot::channel().0,
+            _room: Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap(),
+            _turns: (None, None),
+            put_off_until: now,
+            set_aside_until: now,
+            place: None,
+        };
+        jobs.map(ticket).into()
+    }
+
+    #[test]
+    fn jobs_stay_behind_those_of_their_key_that_are_set_aside() {
+        let told = |tickets: &[Ticket]| tickets.iter().map(|ticket| (ticket.key(), ticket.weight)).collect::<Vec<_>>();
+        let mut left = Left { put_off: Vec::new(), locked: tickets([(1, 1), (3, 2)]) };
+        let keys = HashSet::from([1, 3]);
+        let others = left.stay_behind(&keys, tickets([(2, 3), (1, 4), (3, 5), (2, 6), (1, 7)]));
+        assert_eq!(told(&others), [(2, 3), (2, 6)]);
+        assert_eq!(told(&left.locked), [(1, 1), (3, 2), (1, 4), (3, 5), (1, 7)]);
+        let mut none = Left::default();
+        assert_eq!(told(&none.stay_behind(&HashSet::new(), tickets([(1, 1), (2, 2)]))), [(1, 1), (2, 2)]);
+        assert!(none.locked.is_empty());
+    }
 
     #[test]
     fn what_is_done_follows_from_the_failure() {
