@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
+use super::first_answer::first_answer;
 use super::migrate::last_version;
 use super::{Db, DbResult};
 
@@ -52,9 +53,12 @@ impl Db {
                 conn.close().await.map(|()| facts)
             }
             Self::Postgres { options, .. } => {
-                let mut conn = PgConnection::connect_with(options).await?;
-                let facts = of_postgres(&mut conn).await?;
-                conn.close().await.map(|()| facts)
+                let looked = async {
+                    let mut conn = PgConnection::connect_with(options).await?;
+                    let facts = of_postgres(&mut conn).await?;
+                    conn.close().await.map(|()| facts)
+                };
+                first_answer(looked).await
             }
         }
     }
@@ -72,10 +76,12 @@ impl Db {
                 (migrated, last_version(false))
             }
             Self::Postgres { options, .. } => {
-                let mut conn = PgConnection::connect_with(options).await?;
-                let migrated = sqlx::query_as(MIGRATED).fetch_one(&mut conn).await?;
-                conn.close().await?;
-                (migrated, last_version(true))
+                let looked = async {
+                    let mut conn = PgConnection::connect_with(options).await?;
+                    let migrated: (i64,) = sqlx::query_as(MIGRATED).fetch_one(&mut conn).await?;
+                    conn.close().await.map(|()| migrated)
+                };
+                (first_answer(looked).await?, last_version(true))
             }
         };
         Ok((migrated > known).then_some(migrated))

@@ -19,6 +19,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqlSafeStr as _, SqliteConnection};
 use tokio::time::Instant;
 
+use super::first_answer::first_answer;
 use super::index::{self, ConcurrentIndex};
 use super::locks::TURN;
 use super::{Db, DbResult, ErrorClass, classify, watched};
@@ -99,11 +100,14 @@ impl Db {
 /// A connection for what changes the schema. Its session holds locks that keep other nodes waiting,
 /// so Postgres must notice when nobody is at its other end.
 pub(super) async fn connect(options: &PgConnectOptions) -> DbResult<PgConnection> {
-    let mut conn = PgConnection::connect_with(&watched(options)).await?;
-    // A migration may take longer than any request; and the notice that a table is there already is
-    // no news.
-    conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
-    Ok(conn)
+    let opened = async {
+        let mut conn = PgConnection::connect_with(&watched(options)).await?;
+        // A migration may take longer than any request; and the notice that a table is there already is
+        // no news.
+        conn.execute("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set client_min_messages = warning").await?;
+        Ok::<_, sqlx::Error>(conn)
+    };
+    first_answer(opened).await
 }
 
 /// Brings the schema up to date over this connection of [`connect`], which keeps the turn.
@@ -154,12 +158,11 @@ fn version_of(error: &MigrateError) -> Option<i64> {
     }
 }
 
-/// Waits outside of any statement.
+/// Waits outside of any statement, for as long as another node takes. Each look has an end.
 pub(super) async fn wait_for_turn(conn: &mut PgConnection) -> DbResult<()> {
     let mut told = false;
     loop {
-        let (mine,): (bool,) = sqlx::query_as("select pg_try_advisory_lock($1)").bind(TURN).fetch_one(&mut *conn).await?;
-        if mine {
+        if first_answer(takes_turn(conn)).await? {
             return Ok(());
         }
         if !std::mem::replace(&mut told, true) {
@@ -167,6 +170,11 @@ pub(super) async fn wait_for_turn(conn: &mut PgConnection) -> DbResult<()> {
         }
         tokio::time::sleep(TURN_PAUSE).await;
     }
+}
+
+async fn takes_turn(conn: &mut PgConnection) -> DbResult<bool> {
+    let (mine,): (bool,) = sqlx::query_as("select pg_try_advisory_lock($1)").bind(TURN).fetch_one(conn).await?;
+    Ok(mine)
 }
 
 async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), MigrateError> {

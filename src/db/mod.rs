@@ -20,6 +20,7 @@ mod distributed;
 mod errors;
 mod explain;
 mod facts;
+mod first_answer;
 mod folder;
 mod index;
 mod locks;
