@@ -102,18 +102,20 @@ impl EntryState {
     /// not fit, the writer abandons the entry.
     ///
     /// `before` was read under the row lock, or compared with the row while the writer was inside, so
-    /// an entry at that revision shows what this transaction found, whatever made it dirty. An entry
-    /// at `after`, or later, has the change already. What others committed after this transaction
-    /// they applied, and were here at the time: they are inside still, or they tainted it.
+    /// an entry at that revision shows what this transaction found, whatever made it dirty. What others
+    /// committed after this transaction they applied, and were here at the time: they are inside still,
+    /// or they tainted it. So where nothing changed, an entry at a later revision shows what they
+    /// committed. Where something did, it may show what a failover of the database has lost.
     pub(super) fn apply_write(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
         let sound = inside && !died && !self.tainted && self.epoch == epoch;
-        let fits = |shown: &&mut Arc<ReadEntry>| shown.revision == change.before || shown.revision >= change.after;
+        let changes = change.before != change.after;
+        let fits = |shown: &&mut Arc<ReadEntry>| shown.revision == change.before || (!changes && shown.revision > change.before);
         let Some(shown) = self.shown.as_mut().filter(|shown| sound && fits(shown)) else {
             self.taint();
             return false;
         };
-        if shown.revision < change.after {
+        if changes {
             ReadEntry::change(shown, |entry| {
                 entry.revision = change.after;
                 change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));

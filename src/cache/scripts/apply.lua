@@ -50,16 +50,18 @@ end
 local function apply(key, before, first, last)
   local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
   local kept, present, sound = leave(found)
-  -- An entry at the revision after, or later, has the change already.
-  local has_it = sound and tonumber(found[2]) >= tonumber(ARGV[first + 1])
-  if not sound or not (has_it or found[2] == before) then
+  local changes = before ~= ARGV[first + 1]
+  -- Where nothing changed, an entry at a later revision fits too: who committed after this one has applied that. A change brings exactly what is
+  -- missing, or is abandoned: an entry that shows more than SQL had before it may show what a failover has lost.
+  local fits = sound and (found[2] == before or not changes and tonumber(found[2]) > tonumber(before))
+  if not fits then
     abandon(key, kept, found[4], found[2])
     return present and 0 or 2
   end
   if found[4] == '2' and kept == '' then
     renew(key, found[3], found[2])
   end
-  if not has_it then
+  if changes then
     set_fields(key, ARGV, first, last)
   end
   return end_write(key, kept)

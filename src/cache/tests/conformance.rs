@@ -196,6 +196,13 @@ async fn usual_course(cache: &Cache) {
     assert_eq!(hit_of(&cache.get(reader).await.unwrap()), Some(&entry(6)), "it has what the writer found, and more");
 
     cache.begin_write(&[reader], writer).await.unwrap();
+    cache.apply_write(writer, &[change(42, 4, 5)]).await.unwrap();
+    let token = token_of(&cache.get(reader).await.unwrap()).expect("SQL had less before the change: what it shows is not the change");
+    assert!(!cache.fill(reader, token, &entry(5)).await.unwrap(), "older than what is known in this epoch");
+    let token = token_of(&cache.get(reader).await.unwrap()).unwrap();
+    assert!(cache.fill(reader, token, &entry(6)).await.unwrap());
+
+    cache.begin_write(&[reader], writer).await.unwrap();
     cache.begin_write(&[reader], other).await.unwrap();
     cache.apply_write(other, &[change(42, 7, 8)]).await.unwrap();
     cache.apply_write(writer, &[change(42, 6, 7)]).await.unwrap();
