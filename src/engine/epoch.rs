@@ -97,24 +97,33 @@ pub struct OtherHistory {
     now: String,
 }
 
+/// What [`look`] has found.
+#[derive(Debug)]
+pub struct Looked {
+    /// In which history the database is; empty where it does not tell.
+    pub history: String,
+    /// Where that is another than before.
+    pub other: Option<OtherHistory>,
+}
+
 /// Makes the epoch if there is none. Looks whether the database was restored, or is a replica that
 /// took over; then it ends all entries of the cache.
-pub async fn look(db: &Db) -> DbResult<Option<OtherHistory>> {
+pub async fn look(db: &Db) -> DbResult<Looked> {
     let mut conn = db.connect().await?;
     let now = history(&mut conn).await?;
     conn.run(&MAKE, &[text(&new_epoch()), text(&now)]).await?;
     let (epoch, before) = read(&mut conn).await?;
     if now.is_empty() || now == before {
-        return Ok(None);
+        return Ok(Looked { history: now, other: None });
     }
     if before.is_empty() {
         // Where nothing was known of before, nothing tells that it is another.
         conn.run(&FOLLOW, &[text(&epoch), text(&now), text(&before)]).await?;
-        return Ok(None);
+        return Ok(Looked { history: now, other: None });
     }
     // First: a node that dies here leaves it to the next one to begin again.
     end_entries(&mut conn).await?;
-    Ok(Some(OtherHistory { before, now }))
+    Ok(Looked { history: now.clone(), other: Some(OtherHistory { before, now }) })
 }
 
 /// Begins another epoch after [`look`], and after a wait in which every node has heard that no entry
@@ -164,7 +173,7 @@ impl Following {
 /// Makes the epoch if there is none, and renews it if the database tells that it was restored. `wait`
 /// is how long other nodes may take to hear of it.
 pub async fn ensure(db: &Db, wait: Duration) -> DbResult<()> {
-    match look(db).await? {
+    match look(db).await?.other {
         Some(other) => follow(db, &other, wait).await,
         None => Ok(()),
     }
@@ -197,8 +206,14 @@ async fn read(conn: &mut Conn) -> DbResult<(String, String)> {
     conn.fetch(&READ, &[]).await?.into_iter().next().ok_or(sqlx::Error::RowNotFound)
 }
 
+/// The history that was noted with the epoch; empty where there is none.
+pub async fn noted_history(conn: &mut Conn) -> DbResult<String> {
+    let rows: Vec<(String, String)> = conn.fetch(&READ, &[]).await?;
+    Ok(rows.into_iter().next().map(|(_, history)| history).unwrap_or_default())
+}
+
 /// In which history the database is; empty where it does not tell.
-async fn history(conn: &mut Conn) -> DbResult<String> {
+pub async fn history(conn: &mut Conn) -> DbResult<String> {
     match conn.fetch::<(String,)>(&HISTORY, &[]).await {
         Ok(rows) => Ok(rows.into_iter().next().map(|(history,)| history).unwrap_or_default()),
         // Some services keep these functions to themselves: then a restore is to be told by hand.

@@ -11,7 +11,7 @@
 //! Another run of Redis (a restart, a failover) raises the epoch too, and until then nothing is read
 //! from it. Where several runs may be reached at once, all nodes keep to one (`runs.rs`). After a
 //! lost connection to the database its history is looked at: that of a replica which took over is
-//! another one ([`epoch`]).
+//! another one ([`epoch`]). A lane that meets one which this node has not looked at writes nothing.
 //!
 //! Postgres without Redis is one node: an advisory lock, held exclusively by a node without Redis
 //! and shared by nodes with it, keeps others out. Should the connection that holds it be lost, the
@@ -25,6 +25,7 @@ mod bypassing;
 mod node_lock;
 mod refused;
 mod runs;
+mod seen_history;
 mod seen_run;
 mod store;
 
@@ -40,6 +41,7 @@ use tokio_util::sync::CancellationToken;
 use self::bypass::{Bypass, ms};
 pub use self::bypassing::BypassingCommit;
 use self::refused::Refused;
+use self::seen_history::SeenHistory;
 use self::seen_run::SeenRun;
 pub use self::store::statements;
 
@@ -105,6 +107,7 @@ pub struct Guard {
     /// nothing of, and its own.
     claim_in_doubt: AtomicBool,
     seen_run: SeenRun,
+    seen_history: SeenHistory,
     /// The epoch of the installation that this node is about to begin.
     following: Following,
     /// Whether the cache answered and took a write when it was last asked.
@@ -143,6 +146,7 @@ impl Guard {
             refused: Refused::default(),
             claim_in_doubt: AtomicBool::new(false),
             seen_run: SeenRun::default(),
+            seen_history: SeenHistory::default(),
             following: Following::default(),
             cache_answers: AtomicBool::new(true),
         };
@@ -152,6 +156,9 @@ impl Guard {
                 true => "a node without Redis holds this database: stop it, or start it with REDIS_URL too".to_owned(),
                 false => "another node uses this database; without REDIS_URL only one may: set REDIS_URL on all of them".to_owned(),
             });
+        }
+        if this.db.is_shared() {
+            this.see_first_history().await.map_err(failed)?;
         }
         if this.is_alone() {
             this.begin_alone().await.map_err(failed)?;

@@ -35,6 +35,36 @@ impl Guard {
         Ok(mine)
     }
 
+    /// At the start the history that was noted with the epoch counts as seen: [`epoch::ensure`] has just looked.
+    /// Should the database have failed over since then, the first lane meets another one.
+    pub(super) async fn see_first_history(&self) -> DbResult<()> {
+        let mut conn = self.lock_conn.lock().await;
+        let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+        self.seen_history.set(answer_in_time(epoch::noted_history(conn)).await?);
+        Ok(())
+    }
+
+    /// Whether a new connection leads to the history of the database that this node has seen. In another one, what
+    /// the cache and this node's memory hold may be lost; and a failover may be over before this node misses
+    /// the connection with its lock. So the lock counts as lost then, and nothing is written until this node has
+    /// looked. It costs a question, unless the database does not tell its history.
+    ///
+    /// # Errors
+    /// The driver's own.
+    pub async fn is_in_seen_history(&self, conn: &mut Conn) -> DbResult<bool> {
+        if self.seen_history.get().is_empty() {
+            return Ok(true);
+        }
+        let history = epoch::history(conn).await?;
+        // Looked at afterwards, as this node may have looked meanwhile.
+        let is_seen = history == self.seen_history.get();
+        if !is_seen {
+            tracing::warn!(history, "a lane meets another history of the database; writes are refused");
+            self.set_lock(Lock::Lost);
+        }
+        Ok(is_seen)
+    }
+
     /// Tells a successor that nothing is served from here any more, so that it need not wait.
     pub async fn release(&self) {
         let mut conn = self.lock_conn.lock().await;
@@ -95,8 +125,11 @@ impl Guard {
         self.set_lock(Lock::Lost);
         // Before anything of the cache is trusted again.
         match answer_in_time(epoch::look(&self.db)).await {
-            // Beside the loop, which tells this node meanwhile that no entry counts.
-            Ok(found) => self.following.hear(&self.db, found, SEEN),
+            Ok(looked) => {
+                self.seen_history.set(looked.history);
+                // Beside the loop, which tells this node meanwhile that no entry counts.
+                self.following.hear(&self.db, looked.other, SEEN);
+            }
             Err(error) => {
                 self.refused.end();
                 tracing::warn!(%error, "cannot look at the history of the database yet; writes are refused");

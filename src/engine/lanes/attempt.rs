@@ -143,7 +143,9 @@ impl Lane {
         let begun = async { if way.bypasses { Ok(None) } else { written.begin_write(&engines.cache, writer).await } };
         let outdated = self.plans_are_old();
         let (known, locks, lock_wait) = (self.known.clone(), self.locks.clone(), self.lock_wait());
-        let conn = self.connected().await.map_err(Failure::Store)?;
+        // A new connection may be to another history of the database.
+        let refused = |error| if engines.guard.may_write() { Failure::Store(error) } else { Failure::NotHolder };
+        let conn = self.connected().await.map_err(refused)?;
         let work = async {
             if outdated {
                 conn.forget_plans().await.map_err(Failure::Store)?;

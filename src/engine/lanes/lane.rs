@@ -1,6 +1,7 @@
 //! One lane: a connection of its own, and a number by which the database tells which of its commits
 //! took effect.
 
+use std::io::Error as IoError;
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -123,11 +124,15 @@ impl Lane {
     }
 
     /// The lane's connection, opened if need be. A new one registers the lane, so that its row can
-    /// be locked from the first batch on.
+    /// be locked from the first batch on. One to another history of the database than this node has
+    /// seen is closed: then this node may not write ([`Guard::may_write`](crate::engine::guard::Guard::may_write)).
     pub(super) async fn connected(&mut self) -> Result<&mut Conn, sqlx::Error> {
         if self.conn.is_none() {
             let open = async {
                 let mut conn = self.engines.db.connect().await?;
+                if !self.engines.guard.is_in_seen_history(&mut conn).await? {
+                    return Err(sqlx::Error::Io(IoError::other("the database has another history than this node has seen")));
+                }
                 conn.run(&REGISTER, &self.number(self.batch)).await?;
                 Ok::<_, sqlx::Error>(conn)
             };
