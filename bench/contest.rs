@@ -48,6 +48,15 @@ pub(crate) struct Ratio {
     pub(crate) high: f64,
 }
 
+impl Ratio {
+    /// What one side measured in each round, against what the other one did.
+    pub(crate) fn between(ours: &[f64], theirs: &[f64]) -> Self {
+        let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
+        let (low, high) = range(&ratios);
+        Self { median: median(&ratios), low, high }
+    }
+}
+
 impl Series {
     fn new(name: &str) -> Self {
         Self { name: name.to_owned(), rates: Vec::new(), cpu_us: Vec::new(), errors: 0 }
@@ -75,9 +84,7 @@ impl Series {
 
     /// Round against round.
     pub(crate) fn against(&self, other: &Self) -> Ratio {
-        let ratios: Vec<f64> = self.rates.iter().zip(&other.rates).map(|(ours, theirs)| ours / theirs).collect();
-        let (low, high) = range(&ratios);
-        Ratio { median: median(&ratios), low, high }
+        Ratio::between(&self.rates, &other.rates)
     }
 
     fn add(&mut self, counted: &Counted, counts_for: u64, cpu_s: Option<f64>) {

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::Result;
-use crate::stats::{float, median};
+use crate::contest::Ratio;
+use crate::stats::float;
 use crate::wire::Connection;
 
 /// Shorter waits cost more than they are worth: the sleep of the operating system is not exact to
@@ -40,48 +41,35 @@ pub(crate) struct Round {
     lateness_us: Histogram<u64>,
 }
 
-/// What came of all rounds of a side. A stall of the machine is in one round of one side, so what is shown is the median
-/// round.
-#[derive(Debug, Default)]
-pub(crate) struct Latencies(Vec<Round>);
+/// What came of the rounds of a side.
+#[derive(Debug)]
+pub(crate) struct Latencies {
+    /// Of all rounds, in microseconds.
+    pub(crate) us: Histogram<u64>,
+    /// p99.99 of each round, in microseconds.
+    worst_us: Vec<f64>,
+    /// Answers that were none (4xx, 5xx).
+    pub(crate) errors: u64,
+    /// How late the generator itself was in handing out a request, in microseconds: part of every
+    /// latency above. It has the requests of the warm-up, too.
+    pub(crate) lateness_us: Histogram<u64>,
+}
 
 impl Latencies {
-    pub(crate) fn add(&mut self, round: Round) {
-        self.0.push(round);
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self { us: histogram()?, worst_us: Vec::new(), errors: 0, lateness_us: histogram()? })
     }
 
-    /// A latency that so many were answered within, in microseconds: of the median round.
-    pub(crate) fn us(&self, quantile: f64) -> f64 {
-        self.median(|round| round.us.value_at_quantile(quantile))
+    pub(crate) fn add(&mut self, round: &Round) -> Result<()> {
+        self.us.add(&round.us)?;
+        self.worst_us.push(float(round.us.value_at_quantile(0.9999)));
+        self.errors += round.errors;
+        Ok(self.lateness_us.add(&round.lateness_us)?)
     }
 
-    /// How late the generator itself was in handing out a request, in microseconds: part of every latency above.
-    pub(crate) fn lateness_us(&self, quantile: f64) -> f64 {
-        self.median(|round| round.lateness_us.value_at_quantile(quantile))
-    }
-
-    /// The longest of any round, in microseconds.
-    pub(crate) fn longest_us(&self) -> f64 {
-        float(self.0.iter().map(|round| round.us.max()).max().unwrap_or_default())
-    }
-
-    /// How many were counted.
-    pub(crate) fn counted(&self) -> u64 {
-        self.0.iter().map(|round| round.us.len()).sum()
-    }
-
-    /// How many were sent, those of the warm-up too.
-    pub(crate) fn sent(&self) -> u64 {
-        self.0.iter().map(|round| round.lateness_us.len()).sum()
-    }
-
-    /// Answers that were none (4xx, 5xx).
-    pub(crate) fn errors(&self) -> u64 {
-        self.0.iter().map(|round| round.errors).sum()
-    }
-
-    fn median(&self, value: impl Fn(&Round) -> u64) -> f64 {
-        median(&self.0.iter().map(|round| float(value(round))).collect::<Vec<_>>())
+    /// p99.99 as a ratio to the other side's of the same round.
+    pub(crate) fn against(&self, other: &Self) -> Ratio {
+        Ratio::between(&self.worst_us, &other.worst_us)
     }
 }
 

@@ -33,8 +33,8 @@ struct Row {
 struct Latency {
     what: String,
     per_second: f64,
-    /// The most that p99.99 may be, in milliseconds.
-    below_ms: Option<f64>,
+    /// p99.99 as a ratio to what it is compared with, and how much that may be.
+    against: Option<(Ratio, f64)>,
     latencies: Latencies,
     cpu_us: Option<f64>,
 }
@@ -89,8 +89,14 @@ impl Report {
         self.rows.push(Row { goal, ours: ours.clone(), theirs: None });
     }
 
-    pub(crate) fn latency(&mut self, what: &str, per_second: f64, below_ms: Option<f64>, (latencies, cpu_us): (Latencies, Option<f64>)) {
-        self.latencies.push(Latency { what: what.to_owned(), per_second, below_ms, latencies, cpu_us });
+    pub(crate) fn latency(
+        &mut self,
+        what: &str,
+        per_second: f64,
+        against: Option<(Ratio, f64)>,
+        (latencies, cpu_us): (Latencies, Option<f64>),
+    ) {
+        self.latencies.push(Latency { what: what.to_owned(), per_second, against, latencies, cpu_us });
     }
 
     /// A number of bytes.
@@ -204,37 +210,37 @@ impl Report {
             out,
             "\n## Latencies under a steady open load\n\n\
              Half of the measured maximum. Requests are due at set times whether or not earlier ones were answered, and each latency counts from\n\
-             the time at which the request was due, so that a stall is charged for everybody it would have kept waiting. In milliseconds. The last\n\
-             column is how late the load generator itself was (it needs the same cores): that is part of the latencies. The three take turns;\n\
-             shown is the median round, and the longest of all. The goal is one and a half times the p99.99 of the bare route.\n\n\
-             | what | load | requests | p50 | p99 | p99.9 | p99.99 | max | goal | met | CPU µs | generator late, p99 / p99.99 |\n\
-             | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |"
+             the time at which the request was due, so that a stall is charged for everybody it would have kept waiting. In milliseconds, of all\n\
+             rounds. The last column is how late the load generator itself was (it needs the same cores): that is part of the latencies. The three\n\
+             take turns, and the ratio of p99.99 is to the bare route's in the same round: the median, with the lowest and the highest in brackets.\n\n\
+             | what | load | requests | p50 | p99 | p99.9 | p99.99 | max | ratio of p99.99 | goal | met | CPU µs | generator late, p99 / p99.99 |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: |"
         )?;
         for latency in &self.latencies {
-            let Latency { latencies, .. } = latency;
-            let at = |quantile: f64| ms(latencies.us(quantile));
-            let (goal, met) = match latency.below_ms {
-                Some(below_ms) => {
-                    let is_met = latencies.us(0.9999) / 1000.0 <= below_ms && latencies.errors() == 0;
-                    (format!("p99.99 ≤ {below_ms:.1}"), if is_met { "yes" } else { "**no**" })
+            let Latencies { us, lateness_us: late, errors, .. } = &latency.latencies;
+            let at = |quantile: f64| ms(us.value_at_quantile(quantile));
+            let (ratio, goal, met) = match latency.against {
+                Some((ratio, at_most)) => {
+                    let is_met = ratio.median <= at_most && *errors == 0;
+                    (show_ratio(&ratio), format!("≤ {at_most}"), if is_met { "yes" } else { "**no**" })
                 }
-                None => ("–".to_owned(), "–"),
+                None => ("–".to_owned(), "–".to_owned(), "–"),
             };
-            let errors = if latencies.errors() == 0 { String::new() } else { format!(", {} refused", latencies.errors()) };
+            let errors = if *errors == 0 { String::new() } else { format!(", {errors} refused") };
             writeln!(
                 out,
-                "| {} | {}/s | {}{errors} | {} | {} | {} | {} | {} | {goal} | {met} | {} | {} / {} |",
+                "| {} | {}/s | {}{errors} | {} | {} | {} | {} | {} | {ratio} | {goal} | {met} | {} | {} / {} |",
                 latency.what,
                 grouped(latency.per_second),
-                grouped(float(latencies.counted())),
+                grouped(float(us.len())),
                 at(0.5),
                 at(0.99),
                 at(0.999),
                 at(0.9999),
-                ms(latencies.longest_us()),
+                ms(us.max()),
                 optional(latency.cpu_us),
-                ms(latencies.lateness_us(0.99)),
-                ms(latencies.lateness_us(0.9999)),
+                ms(late.value_at_quantile(0.99)),
+                ms(late.value_at_quantile(0.9999)),
             )?;
         }
         Ok(())
@@ -323,8 +329,8 @@ fn shown(bytes: f64) -> String {
 }
 
 /// Microseconds as milliseconds.
-fn ms(us: f64) -> String {
-    format!("{:.2}", us / 1000.0)
+fn ms(us: u64) -> String {
+    format!("{:.2}", float(us) / 1000.0)
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use crate::wire;
 
 use super::{Stage, visits};
 
-/// 99.99 % of the polls are to stay below the latency of the bare route, times this.
-const BELOW: f64 = 1.5;
+/// What p99.99 of the polls may be, as a ratio to that of the bare route.
+const AT_MOST: f64 = 1.5;
 
 const GOALS: [Goal; 6] = [
     Goal { work: "poll, embedded tier", at_least: Some(0.85), unit: "polls" },
@@ -149,7 +149,10 @@ async fn latencies(stage: &Stage, report: &mut Report, requests: &Requests, serv
     let bare_load = servers.get(1).map_or(0.0, |(_, series)| series.rate() / 2.0);
     let names = ["the bare route, under the load of the next row", "poll, embedded tier", "poll, server tier"];
     let loads: Vec<_> = servers.iter().enumerate().map(|(at, (_, series))| if at == 0 { bare_load } else { series.rate() / 2.0 }).collect();
-    let mut sides: Vec<(Latencies, Option<f64>)> = servers.iter().map(|_| (Latencies::default(), Some(0.0))).collect();
+    let mut sides: Vec<(Latencies, Option<f64>)> = Vec::new();
+    for _ in &servers {
+        sides.push((Latencies::new()?, Some(0.0)));
+    }
     let rounds = stage.scale.rounds.count;
     for round in 1..=rounds {
         for ((((process, _), per_second), (latencies, cpu_s)), name) in servers.iter().zip(&loads).zip(&mut sides).zip(names) {
@@ -164,16 +167,19 @@ async fn latencies(stage: &Stage, report: &mut Report, requests: &Requests, serv
             // The loads before took longer than an entry lives, and a cold start is not what is measured.
             load::send_all(process.address, requests.all.to_vec(), stage.scale.connections).await?;
             let before_s = process.cpu_s();
-            latencies.add(open::run(open_load).await?);
+            latencies.add(&open::run(open_load).await?)?;
             let spent_s = process.cpu_s().zip(before_s).map(|(after_s, before_s)| after_s - before_s);
             *cpu_s = cpu_s.zip(spent_s).map(|(all_s, spent_s)| all_s + spent_s);
         }
     }
-    let below_ms = sides.first().map(|(bare, _)| bare.us(0.9999) / 1000.0 * BELOW);
-    for (at, ((per_second, name), (latencies, cpu_s))) in loads.into_iter().zip(names).zip(sides).enumerate() {
-        // The warm-up is in the processor time and not in the histograms.
-        let cpu_us = cpu_s.map(|cpu_s| cpu_s * 1e6 / float(latencies.sent().max(1)));
-        report.latency(name, per_second, below_ms.filter(|_| at > 0), (latencies, cpu_us));
+    let against: Vec<_> = match sides.split_first() {
+        Some(((bare, _), ours)) => std::iter::once(None).chain(ours.iter().map(|(ours, _)| Some((ours.against(bare), AT_MOST)))).collect(),
+        None => Vec::new(),
+    };
+    for (((per_second, name), against), (latencies, cpu_s)) in loads.into_iter().zip(names).zip(against).zip(sides) {
+        // The warm-up is in the processor time and in how late the generator was, not in the latencies.
+        let cpu_us = cpu_s.map(|cpu_s| cpu_s * 1e6 / float(latencies.lateness_us.len().max(1)));
+        report.latency(name, per_second, against, (latencies, cpu_us));
     }
     Ok(())
 }
