@@ -105,11 +105,15 @@ impl EntryState {
     /// an entry at that revision shows what this transaction found, whatever made it dirty. What others
     /// committed after this transaction they applied, and were here at the time: they are inside still,
     /// or they tainted it. So where nothing changed, an entry at a later revision shows what they
-    /// committed. Where something did, it may show what a failover of the database has lost.
+    /// committed. Where something did, it may show what a failover of the database has lost, so it shows
+    /// nothing more: else a later change could fit by chance.
     pub(super) fn apply_write(&mut self, writer: Writer, epoch: i64, change: &Change, now_ms: u64) -> bool {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
         let sound = inside && !died && !self.tainted && self.epoch == epoch;
         let changes = change.before != change.after;
+        if sound && changes && self.shown.as_ref().is_some_and(|shown| shown.revision > change.before) {
+            self.shown = None;
+        }
         let fits = |shown: &&mut Arc<ReadEntry>| shown.revision == change.before || (!changes && shown.revision > change.before);
         let Some(shown) = self.shown.as_mut().filter(|shown| sound && fits(shown)) else {
             self.taint();

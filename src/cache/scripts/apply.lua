@@ -51,10 +51,15 @@ local function apply(key, before, first, last)
   local found = redis.call('HMGET', key, '!w', '!r', '!e', '!d', '!s')
   local kept, present, sound = leave(found)
   local changes = before ~= ARGV[first + 1]
-  -- Where nothing changed, an entry at a later revision fits too: who committed after this one has applied that. A change brings exactly what is
-  -- missing, or is abandoned: an entry that shows more than SQL had before it may show what a failover has lost.
-  local fits = sound and (found[2] == before or not changes and tonumber(found[2]) > tonumber(before))
+  -- Where nothing changed, an entry at a later revision fits too: who committed after this one has applied that.
+  local shows_more = sound and tonumber(found[2]) > tonumber(before)
+  local fits = sound and (found[2] == before or shows_more and not changes)
   if not fits then
+    if shows_more then
+      -- It may show what a failover has lost, so it shows nothing more: else a later change could fit by chance.
+      redis.call('HDEL', key, '!r')
+      found[2] = false
+    end
     abandon(key, kept, found[4], found[2])
     return present and 0 or 2
   end

@@ -198,8 +198,14 @@ async fn usual_course(cache: &Cache) {
     cache.begin_write(&[reader], writer).await.unwrap();
     cache.apply_write(writer, &[change(42, 4, 5)]).await.unwrap();
     let token = token_of(&cache.get(reader).await.unwrap()).expect("SQL had less before the change: what it shows is not the change");
-    assert!(!cache.fill(reader, token, &entry(5)).await.unwrap(), "older than what is known in this epoch");
-    let token = token_of(&cache.get(reader).await.unwrap()).unwrap();
+    assert!(cache.fill(reader, token, &entry(5)).await.unwrap(), "what it showed is forgotten");
+    cache.begin_write(&[reader], writer).await.unwrap();
+    cache.begin_write(&[reader], other).await.unwrap();
+    cache.apply_write(writer, &[change(42, 3, 4)]).await.unwrap();
+    cache.apply_write(other, &[change(42, 5, 6)]).await.unwrap();
+    let forgotten = Lookup::Miss { fill: token_of(&cache.get(reader).await.unwrap()), last_known: None };
+    assert_eq!(cache.get(reader).await.unwrap(), forgotten, "no later change fits it");
+    let token = token_of(&forgotten).expect("nobody is inside");
     assert!(cache.fill(reader, token, &entry(6)).await.unwrap());
 
     cache.begin_write(&[reader], writer).await.unwrap();
