@@ -12,6 +12,7 @@
 //! Running nodes read the epoch with every look at the shared heads (`crate::engine::heads`). Its
 //! table is `inbox_epoch`, as inboxes had it first.
 
+use std::io::Error as IoError;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -212,10 +213,20 @@ pub async fn noted_history(conn: &mut Conn) -> DbResult<String> {
     Ok(rows.into_iter().next().map(|(_, history)| history).unwrap_or_default())
 }
 
+/// What Postgres says where its state does not allow what is asked. A standby writes no log, so it is in no history
+/// of its own yet.
+const NOT_NOW: &str = "55000";
+
 /// In which history the database is; empty where it does not tell.
+///
+/// # Errors
+/// The driver's own, and one for a standby.
 pub async fn history(conn: &mut Conn) -> DbResult<String> {
     match conn.fetch::<(String,)>(&HISTORY, &[]).await {
         Ok(rows) => Ok(rows.into_iter().next().map(|(history,)| history).unwrap_or_default()),
+        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(NOT_NOW) => {
+            Err(sqlx::Error::Io(IoError::other("the database is a standby, which takes no writes")))
+        }
         // Some services keep these functions to themselves: then a restore is to be told by hand.
         Err(error @ sqlx::Error::Database(_)) if !classify(&error).may_pass() => {
             tracing::info!(%error, "the database does not tell its history: after a restore run `headmark epoch --renew`");

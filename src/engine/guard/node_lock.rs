@@ -36,12 +36,22 @@ impl Guard {
     }
 
     /// At the start the history that was noted with the epoch counts as seen: [`epoch::ensure`] has just looked.
-    /// Should the database have failed over since then, the first lane meets another one.
+    /// Should the database have failed over since then, the first lane meets another one. What was noted says
+    /// nothing where the database does not tell its history any more.
     pub(super) async fn see_first_history(&self) -> DbResult<()> {
         let mut conn = self.lock_conn.lock().await;
         let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
-        self.seen_history.set(answer_in_time(epoch::noted_history(conn)).await?);
+        let tells = !answer_in_time(epoch::history(conn)).await?.is_empty();
+        let noted = if tells { answer_in_time(epoch::noted_history(conn)).await? } else { String::new() };
+        self.seen_history.set(noted);
         Ok(())
+    }
+
+    /// A number that is another one once this node has seen another history: connections of before may be to a
+    /// server that is no longer the database.
+    #[must_use]
+    pub fn history_number(&self) -> u64 {
+        self.seen_history.get().number
     }
 
     /// Whether a new connection leads to the history of the database that this node has seen. In another one, what
@@ -52,12 +62,12 @@ impl Guard {
     /// # Errors
     /// The driver's own.
     pub async fn is_in_seen_history(&self, conn: &mut Conn) -> DbResult<bool> {
-        if self.seen_history.get().is_empty() {
+        if self.seen_history.get().history.is_empty() {
             return Ok(true);
         }
         let history = epoch::history(conn).await?;
         // Looked at afterwards, as this node may have looked meanwhile.
-        let is_seen = history == self.seen_history.get();
+        let is_seen = history == self.seen_history.get().history;
         if !is_seen {
             tracing::warn!(history, "a lane meets another history of the database; writes are refused");
             self.set_lock(Lock::Lost);

@@ -4,14 +4,24 @@ use std::sync::{Mutex, PoisonError};
 
 /// The history in which this node has last looked at the database; empty where that does not tell.
 #[derive(Debug, Default)]
-pub(super) struct SeenHistory(Mutex<String>);
+pub(super) struct SeenHistory(Mutex<Seen>);
+
+/// A history, and how often it was another one before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) history: String,
+    pub(super) number: u64,
+}
 
 impl SeenHistory {
     pub(super) fn set(&self, history: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = history;
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.history != history {
+            *seen = Seen { history, number: seen.number + 1 };
+        }
     }
 
-    pub(super) fn get(&self) -> String {
+    pub(super) fn get(&self) -> Seen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -70,7 +70,7 @@ impl Lane {
             }
             result = if way.bypasses && !self.engines.guard.is_bypassing() {
                 // What was left of the bypass was enough for the first transaction, not for another one.
-                Err(Failure::CacheAway(CacheError::Away("too little is left of the bypass".to_owned())))
+                Err(too_little_left())
             } else {
                 self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }).await
             };
@@ -146,6 +146,13 @@ impl Lane {
         // A new connection may be to another history of the database.
         let refused = |error| if engines.guard.may_write() { Failure::Store(error) } else { Failure::NotHolder };
         let conn = self.connected().await.map_err(refused)?;
+        // The guard may have lost its lock, or its bypass, while the connection was opened.
+        if !engines.guard.may_write() {
+            return Err(Failure::NotHolder);
+        }
+        if way.bypasses && !engines.guard.is_bypassing() {
+            return Err(too_little_left());
+        }
         let work = async {
             if outdated {
                 conn.forget_plans().await.map_err(Failure::Store)?;
@@ -184,6 +191,10 @@ impl Lane {
             Err(_) => Err(Failure::TooSlow),
         }
     }
+}
+
+fn too_little_left() -> Failure {
+    Failure::CacheAway(CacheError::Away("too little is left of the bypass".to_owned()))
 }
 
 /// Raises the lane's number before it waits for any row, so that anyone who asks for the outcome of

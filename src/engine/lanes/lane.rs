@@ -38,6 +38,8 @@ pub(super) struct Lane {
     pub(super) slot: i64,
     pub(super) batch: i64,
     pub(super) conn: Option<Conn>,
+    /// In which of the histories that this node has seen it was opened.
+    history: u64,
     /// When its statements were planned.
     planned: Instant,
     /// How long SQLite's log may be.
@@ -62,6 +64,7 @@ impl Lane {
             slot,
             batch: 0,
             conn: None,
+            history: 0,
             planned: Instant::now(),
             log: Log::default(),
             log_warnings: Seldom::new(WARN_EVERY),
@@ -124,10 +127,12 @@ impl Lane {
     }
 
     /// The lane's connection, opened if need be. A new one registers the lane, so that its row can
-    /// be locked from the first batch on. One to another history of the database than this node has
-    /// seen is closed: then this node may not write ([`Guard::may_write`](crate::engine::guard::Guard::may_write)).
+    /// be locked from the first batch on. One from before this node saw another history of the database is closed. So
+    /// is a new one to another history than this node has seen: then this node may not write ([`Guard::may_write`](crate::engine::guard::Guard::may_write)).
     pub(super) async fn connected(&mut self) -> Result<&mut Conn, sqlx::Error> {
-        if self.conn.is_none() {
+        let history = self.engines.guard.history_number();
+        if self.conn.is_none() || self.history != history {
+            self.conn = None;
             let open = async {
                 let mut conn = self.engines.db.connect().await?;
                 if !self.engines.guard.is_in_seen_history(&mut conn).await? {
@@ -138,6 +143,7 @@ impl Lane {
             };
             let opened = tokio::time::timeout(MAX_CONNECT, open).await;
             self.conn = Some(opened.map_err(|_| sqlx::Error::PoolTimedOut)??);
+            self.history = history;
             self.told_lock_wait = None;
         }
         let conn = self.conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
