@@ -90,6 +90,8 @@ impl Found {
             older.reverse();
         }
         older.append(&mut newer);
+        // A message that was sent since may be among these.
+        let head = head.max(newest.unwrap_or(0));
         DirectMessagesOut { items: older, next_after, next_before, has_more, has_older, head }
     }
 }
