@@ -181,6 +181,9 @@ async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), Mig
     conn.ensure_migrations_table(&migrations.table_name).await?;
     let applied = conn.list_applied_migrations(&migrations.table_name).await?;
     let is_new = |migration: &&Migration| applied.iter().all(|old| old.version != migration.version);
+    if migrations.iter().any(|migration| is_new(&migration)) {
+        refuse_moving(conn).await?;
+    }
     for migration in migrations.iter().filter(is_new) {
         // An index that is made concurrently waits for transactions that run, and holds up nobody.
         let wait = if migration.no_tx { Duration::ZERO } else { LOCK_TIMEOUT };
@@ -194,6 +197,24 @@ async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), Mig
         migrations.run_direct(Some(migration.version), conn, is_made).await?;
     }
     migrations.run_direct(None, conn, false).await
+}
+
+/// A table whose rows are being moved to another number of partitions: nothing has its name meanwhile.
+const MOVING: &str = "select left(o.relname, -4)
+    from pg_class o
+    join pg_class n on n.relname = left(o.relname, -4) || '_new' and n.relnamespace = o.relnamespace
+    join pg_namespace s on s.oid = o.relnamespace
+    where o.relname like '%\\_old' and s.nspname = current_schema() and to_regclass(left(o.relname, -4)) is null
+    limit 1";
+
+/// Refuses to migrate while the rows of a table are being moved: only the version that began it knows its columns.
+async fn refuse_moving(conn: &mut PgConnection) -> Result<(), MigrateError> {
+    let moving: Option<(String,)> = sqlx::query_as(MOVING).fetch_optional(conn).await?;
+    let Some((table,)) = moving else { return Ok(()) };
+    let why = format!(
+        "the rows of {table} are on their way to other partitions: with the version that began it, run `headmark migrate --repartition` to its end first"
+    );
+    Err(MigrateError::Execute(sqlx::Error::Configuration(why.into())))
 }
 
 /// Makes the index where its table is partitioned; returns whether it is.

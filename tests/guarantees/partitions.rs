@@ -167,3 +167,29 @@ async fn kill_rows_are_moved_whatever_stops_the_command() {
     assert!(deaths > 30 && refusals > 5, "{deaths} deaths, {refusals} refusals");
     assert_eq!(schema(&mut conn).await, plain);
 }
+
+/// What begins to move rows and is stopped cannot be finished by a version with further migrations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kill_a_newer_version_leaves_the_move_of_an_older_one_alone() {
+    let mut world = World::with_partitions(Tier::Server, 1).await;
+    let mut conn = world.postgres().await;
+    fill(&mut conn).await;
+    let before = rows(&mut conn).await;
+    world.partitions = 3;
+    let (done, _) = repartition(&world, "partitions::after_step=return").await;
+    assert!(!done);
+    // To the command the last migration is a new one.
+    sqlx::raw_sql(
+        "create table put_aside as select * from _sqlx_migrations order by version desc limit 1;
+        delete from _sqlx_migrations where version = (select version from put_aside)",
+    )
+    .execute(&mut conn)
+    .await
+    .unwrap();
+    let (done, said) = repartition(&world, "").await;
+    assert!(!done && said.contains("with the version that began it, run `headmark migrate --repartition`"), "{said}");
+    sqlx::raw_sql("insert into _sqlx_migrations select * from put_aside; drop table put_aside").execute(&mut conn).await.unwrap();
+    let (done, said) = repartition(&world, "").await;
+    assert!(done, "{said}");
+    assert_eq!((partitions(&mut conn).await, rows(&mut conn).await), (each(3), before));
+}
