@@ -37,4 +37,7 @@ pub(super) const LOOK: &str = "with l as materialized (
     union all
     select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
     from notices n
-    where n.changed > (select k.batch from {rows} k where k.lane_id = 0)";
+    where n.changed > (select k.batch from {rows} k where k.lane_id = 0)
+    union all
+    select 4, count(*), 0, '', 0, '', 0, 0, 0, 0, ''
+    from s";

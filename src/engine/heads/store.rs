@@ -108,8 +108,9 @@ static SWEEP: Statement = Statement::one(
 );
 
 /// All that a look finds, in one statement, so that it is of one moment: the epoch (part 0), how
-/// far each lane is (part 1), the heads that changed (part 2), and the notices that changed (part
-/// 3). A row of the parameters is a lane and the last batch that is known of it; lane 0 is the
+/// far each lane is (part 1), the heads that changed (part 2), the notices that changed (part 3), and of how
+/// many heads it is told that they changed (part 4), also of those that are there no more. SQLite's limit is
+/// on heads that are there. A row of the parameters is a lane and the last batch that is known of it; lane 0 is the
 /// broadcast state, with its head.
 ///
 /// One statement for each engine: on Postgres, only a lateral join with its own limit is sure to go
@@ -137,40 +138,42 @@ static LOOK: Statement = Statement::each(
     select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
     from notices n
     where n.changed > (select k.batch from {rows} k where k.lane_id = 0)",
-    "select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at, '' as mention_all
+    "with s as materialized (
+        select distinct s.owner_id, s.kind, s.name
+        from lanes l
+        left join {rows} k on k.lane_id = l.lane_id
+        cross join lateral (
+            select c.owner_ids, c.kinds, c.names
+            from head_changes c
+            where l.batch > coalesce(k.batch, 0) and c.lane_id = l.lane_id and c.batch > coalesce(k.batch, 0)
+            order by c.batch
+            limit 20001
+        ) c
+        cross join lateral unnest(c.owner_ids, c.kinds, c.names) s (owner_id, kind, name)
+        limit 20001
+    )
+    select cast(0 as bigint) as part, 0 as a, 0 as b, e.epoch as name, 0 as head, '' as retracted, 0 as floor, 0 as version, 0 as position, 0 as at, '' as mention_all
     from inbox_epoch e
     where e.id = 1
     union all
     select 1, l.lane_id, l.batch, '', 0, '', 0, 0, 0, 0, ''
     from lanes l
     union all
-    select * from (
-        select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
-        from (
-            select distinct s.owner_id, s.kind, s.name
-            from lanes l
-            left join {rows} k on k.lane_id = l.lane_id
-            cross join lateral (
-                select c.owner_ids, c.kinds, c.names
-                from head_changes c
-                where l.batch > coalesce(k.batch, 0) and c.lane_id = l.lane_id and c.batch > coalesce(k.batch, 0)
-                order by c.batch
-                limit 20001
-            ) c
-            cross join lateral unnest(c.owner_ids, c.kinds, c.names) s (owner_id, kind, name)
-            limit 20001
-        ) s
-        cross join lateral (
-            select *
-            from heads h
-            where h.owner_id = s.owner_id and h.kind = s.kind and h.name = s.name
-            limit 1
-        ) h
-    ) changed
+    select 2, h.owner_id, h.kind, h.name, h.head, h.retracted, h.floor, h.version, h.position, h.at, h.mention_all
+    from s
+    cross join lateral (
+        select *
+        from heads h
+        where h.owner_id = s.owner_id and h.kind = s.kind and h.name = s.name
+        limit 1
+    ) h
     union all
     select 3, n.seq, n.withdrawn, n.channel, n.position, '', n.expires_at, 0, 0, 0, ''
     from notices n
-    where n.changed > (select k.batch from {rows} k where k.lane_id = 0)",
+    where n.changed > (select k.batch from {rows} k where k.lane_id = 0)
+    union all
+    select 4, count(*), 0, '', 0, '', 0, 0, 0, 0, ''
+    from s",
     &[("lane_id", Type::Int), ("batch", Type::Int)],
 ).distributed(distributed::LOOK);
 
@@ -316,6 +319,8 @@ pub(super) struct Look {
     pub(super) heads: Vec<(StreamKey, Stream)>,
     /// Notices.
     pub(super) notices: Vec<NoticeRow>,
+    /// Of how many heads the lanes say that they changed; some may be there no more.
+    keys: usize,
 }
 
 /// A row of [`LOOK`], and of a first look.
@@ -326,7 +331,7 @@ impl Look {
     /// for may have been swept, or there are too many.
     pub(super) fn is_partial(&self, known: &HashMap<i64, i64>) -> bool {
         let is_far = |(lane, batch): (&i64, &i64)| batch - known.get(lane).unwrap_or(&0) > KEPT_BATCHES;
-        self.heads.len() > MAX_CHANGES || self.lanes.iter().any(is_far)
+        self.heads.len().max(self.keys) > MAX_CHANGES || self.lanes.iter().any(is_far)
     }
 
     pub(super) fn of(rows: Vec<LookRow>) -> Self {
@@ -336,6 +341,7 @@ impl Look {
                 0 => look.epoch = name.into(),
                 1 => drop(look.lanes.insert(a, b)),
                 2 => look.heads.extend(stream_of_row((a, b, name, head, retracted, floor, version, position, at, mention_all))),
+                4 => look.keys = usize::try_from(a).unwrap_or(usize::MAX),
                 // The position and the time of the expiry stand where a head has its head and its
                 // floor.
                 _ => look.notices.push((name, a, head, floor, b)),
@@ -351,4 +357,19 @@ pub(super) async fn look(db: &Db, lanes: &HashMap<i64, i64>, broadcast_state: i6
     let known = || std::iter::once((&0, &broadcast_state)).chain(lanes);
     let columns = [Column::Int(known().map(|(lane, _)| *lane).collect()), Column::Int(known().map(|(_, batch)| *batch).collect())];
     Ok(Look::of(db.fetch(&LOOK, &columns).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_was_cut_is_partial_also_where_heads_are_there_no_more() {
+        let row = |part, a| (part, a, 5, String::new(), 1, String::new(), 0, 1, 0, 0, String::new());
+        let (known, most) = (HashMap::new(), i64::try_from(MAX_CHANGES).unwrap());
+        let look = |heads: i64, told: i64| Look::of((1..=heads).map(|owner| row(2, owner)).chain([row(4, told)]).collect());
+        assert!(!look(most, most).is_partial(&known));
+        assert!(look(most + 1, most + 1).is_partial(&known));
+        assert!(look(most, most + 1).is_partial(&known), "one was of an erased creator");
+    }
 }
