@@ -148,6 +148,10 @@ impl lanes::Command for ForgetPeer {
             set_direct(rows, self.user, self.peer, Direct::default(), now);
             // An empty part would still have the peer's name.
             rows.read_entry_again(self.user);
+        } else {
+            // The chat counts nothing from the first rows on: what is left of it tells no number any more.
+            let left = rows.get::<InboxRows>().direct(self.user, self.peer);
+            set_direct(rows, self.user, self.peer, Direct { mark: left.head, again: 0, recalled: 0, ..left }, now);
         }
         Ok(Answer::no_content())
     }

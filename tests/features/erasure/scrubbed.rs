@@ -68,6 +68,32 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// More rows than become tombstones at once.
+    async fn a_long_chat_that_goes_is_no_drift(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        for number in 0..520 {
+            let message = json!({"sender_id": 1, "client_id": number.to_string(), "content": "x"});
+            client.post("/v1/users/2/inbox", &message).await.ok();
+        }
+        assert_eq!(client.delete("/v1/users/1/directs/2/messages/3").await.status, 204);
+        fail::cfg("removal::before_directs", "1*off->pause").unwrap();
+        let location = erase(client, 1).await;
+        let mut hand = Hand::on(&world).await;
+        eventually("the first rows are tombstones", async || {
+            hand.text("select cast(count(*) as text) from inbox where user_id = 2 and peer_id = 0").await == "500"
+        })
+        .await;
+        let drift = scrub(&node.app.state().contexts.scrub, &users()[1..]).await.unwrap();
+        let said = recounted(&node, None, true).await;
+        let unread = client.summary(2).await["chats"]["unread"].clone();
+        fail::remove("removal::before_directs");
+        assert_eq!((drift, said), (0, Vec::new()));
+        assert_eq!(unread, 0, "the chat is going");
+        erased(client, &location).await;
+        node.stop().await;
+    }
+
     async fn a_repair_makes_no_row_of_an_erased_user(world: World) {
         let node = node(&world).await;
         let client = &node.client;
