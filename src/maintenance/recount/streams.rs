@@ -23,6 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::distributed;
+use super::living::lock_living;
 use super::{Difference, What, mentions};
 use crate::base::clock::Clock;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -301,6 +302,10 @@ pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()
         // Nodes read the channels again when the broadcast state has changed.
         keys.insert(StreamKey::broadcast_state());
     }
+    // A head that is made for a creator who is erased would stay for ever.
+    let creators: BTreeSet<_> = keys.iter().filter(|key| key.kind == Kind::Post).map(|key| key.owner).collect();
+    let living = lock_living(conn, &creators.into_iter().collect::<Vec<_>>()).await?;
+    keys.retain(|key| key.kind != Kind::Post || living.contains(&key.owner));
     let keys: Vec<_> = keys.into_iter().collect();
     let pipeline = Pipeline::default();
     let locked: std::collections::BTreeMap<_, _> = pipeline.run(conn, heads::lock(&pipeline, &keys)).await?.found.into_iter().collect();
