@@ -111,7 +111,7 @@ impl EntryState {
         let Dropped { inside, died } = self.drop_writer(writer, now_ms);
         let sound = inside && !died && !self.tainted && self.epoch == epoch;
         let changes = change.before != change.after;
-        if sound && changes && self.shown.as_ref().is_some_and(|shown| shown.revision > change.before) {
+        if inside && self.epoch == epoch && changes && self.shown.as_ref().is_some_and(|shown| shown.revision > change.before) {
             self.shown = None;
         }
         let fits = |shown: &&mut Arc<ReadEntry>| shown.revision == change.before || (!changes && shown.revision > change.before);

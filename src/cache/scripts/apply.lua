@@ -52,11 +52,12 @@ local function apply(key, before, first, last)
   local kept, present, sound = leave(found)
   local changes = before ~= ARGV[first + 1]
   -- Where nothing changed, an entry at a later revision fits too: who committed after this one has applied that.
-  local shows_more = sound and tonumber(found[2]) > tonumber(before)
+  local shows_more = found[2] and found[3] == ARGV[2] and tonumber(found[2]) > tonumber(before)
   local fits = sound and (found[2] == before or shows_more and not changes)
   if not fits then
-    if shows_more then
-      -- It may show what a failover has lost, so it shows nothing more: else a later change could fit by chance.
+    if shows_more and present and changes then
+      -- Nobody fills it in while this writer is inside, so it may show what a failover has lost. It shows nothing more: else a later change
+      -- could fit by chance.
       redis.call('HDEL', key, '!r')
       found[2] = false
     end
