@@ -25,3 +25,18 @@ impl SeenHistory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_rises_with_another_history_alone() {
+        let seen = SeenHistory::default();
+        let number = |history: &str| {
+            seen.set(history.to_owned());
+            seen.get().number
+        };
+        assert_eq!(["a", "a", "b", "b", "", "b"].map(number), [1, 1, 2, 2, 3, 4]);
+    }
+}
