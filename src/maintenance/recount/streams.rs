@@ -302,13 +302,24 @@ pub(super) async fn repair(conn: &mut Conn, found: &[Difference]) -> DbResult<()
         // Nodes read the channels again when the broadcast state has changed.
         keys.insert(StreamKey::broadcast_state());
     }
-    // A head that is made for a creator who is erased would stay for ever.
-    let creators: BTreeSet<_> = keys.iter().filter(|key| key.kind == Kind::Post).map(|key| key.owner).collect();
-    let living = lock_living(conn, &creators.into_iter().collect::<Vec<_>>()).await?;
-    keys.retain(|key| key.kind != Kind::Post || living.contains(&key.owner));
-    let keys: Vec<_> = keys.into_iter().collect();
     let pipeline = Pipeline::default();
-    let locked: std::collections::BTreeMap<_, _> = pipeline.run(conn, heads::lock(&pipeline, &keys)).await?.found.into_iter().collect();
+    let all: Vec<_> = keys.iter().cloned().collect();
+    let there: BTreeSet<_> = pipeline.run(conn, heads::load(&pipeline, &all)).await?.into_iter().map(|(key, _)| key).collect();
+    // A head that is made for a creator who is erased would stay for ever. Before the heads, as in every transaction.
+    let missing = |key: &StreamKey| key.kind == Kind::Post && !there.contains(key);
+    let creators: BTreeSet<_> = keys.iter().filter(|key| missing(key)).map(|key| key.owner).collect();
+    let living = lock_living(conn, &creators.into_iter().collect::<Vec<_>>()).await?;
+    keys.retain(|key| !missing(key) || living.contains(&key.owner));
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<_> = keys.into_iter().collect();
+    let heads::Locked { found, made } = pipeline.run(conn, heads::lock(&pipeline, &keys)).await?;
+    if made.iter().any(|key| key.kind == Kind::Post && !missing(key)) {
+        // It went meanwhile, as its creator is being erased.
+        return Err(sqlx::Error::RowNotFound);
+    }
+    let locked: std::collections::BTreeMap<_, _> = found.into_iter().collect();
     let mut repaired = Vec::with_capacity(keys.len());
     for key in keys {
         let stream = locked.get(&key).cloned().unwrap_or_default();

@@ -1,5 +1,8 @@
 //! What looks after numbers leaves erased users alone: while their rows go, and for ever after.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
 use headmark::base::ids::UserId;
 use headmark::maintenance::recount::Recount;
 use headmark::maintenance::scrub::scrub;
@@ -65,6 +68,43 @@ both_tiers! {
         assert_eq!(said, [] as [String; 0]);
         assert_eq!(jobs, "0", "nothing is told");
         erased(client, &location).await;
+        node.stop().await;
+    }
+
+    async fn a_repair_makes_no_head_of_a_creator_who_is_erased_meanwhile(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        client.put("/v1/users/2/posts/a", &json!({})).await.ok();
+        let mut hand = Hand::on(&world).await;
+        hand.run("update heads set head = 0 where owner_id = 2").await;
+        let pause = Arc::new(Barrier::new(2));
+        let (both, hits) = (Arc::clone(&pause), AtomicUsize::new(0));
+        let wait = move || {
+            // It waits twice at the first repair: until this has seen it, and until the creator is erased.
+            if hits.fetch_add(1, Ordering::SeqCst) == 0 {
+                both.wait();
+                both.wait();
+            }
+        };
+        fail::cfg_callback("recount::before_repair", wait).unwrap();
+        let db = node.app.state().db.clone();
+        let repair = tokio::spawn(async move {
+            let recount = Recount { user: Some(2.try_into().unwrap()), dry_run: false };
+            let mut said = Vec::new();
+            recount.run(&db, |difference| said.push(difference.to_string())).await.map(|_| said)
+        });
+        let (first, second) = (Arc::clone(&pause), pause);
+        tokio::task::spawn_blocking(move || first.wait()).await.unwrap();
+        let location = erase(client, 2).await;
+        erased(client, &location).await;
+        tokio::task::spawn_blocking(move || second.wait()).await.unwrap();
+        let said = repair.await.unwrap().unwrap();
+        fail::remove("recount::before_repair");
+        assert!(!said.is_empty(), "there was something to repair");
+        for table in ["heads", "users"] {
+            let column = if table == "heads" { "owner_id" } else { "user_id" };
+            assert_eq!(hand.text(&format!("select cast(count(*) as text) from {table} where {column} = 2")).await, "0", "{table}");
+        }
         node.stop().await;
     }
 
