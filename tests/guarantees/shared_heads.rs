@@ -94,6 +94,30 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    /// A look brings so many changes at most. It is no whole one either where the heads are there no more, as those of
+    /// erased creators.
+    async fn a_look_that_was_cut_reads_all_again(world: World) {
+        if world.tier == Tier::Embedded {
+            // There the bound is on heads that are there.
+            return;
+        }
+        let node = world.node().await;
+        send(&node.client, "system").await.ok();
+        let heads = &node.app.state().heads;
+        heads.catch_up().await.unwrap();
+        let mut hand = Hand::on(&world).await;
+        for (least, shown) in [(20_000, 1), (20_001, 2)] {
+            // The change of the head itself is among what was cut off.
+            hand.run(&format!("update heads set head = 2, version = version + 1 where kind = 2;
+                insert into lanes (lane_id, batch, committed_at) values ({least}, 1, 4102444800000);
+                insert into head_changes (lane_id, batch, owner_ids, kinds, names)
+                select {least}, 1, array_agg(cast(n as bigint)), array_agg(cast(5 as bigint)), array_agg(cast('' as text)) from generate_series(1000001, 1000000 + {least}) n")).await;
+            heads.catch_up().await.unwrap();
+            assert_eq!(heads.broadcast_state().channels["system"].head, shown);
+        }
+        node.stop().await;
+    }
+
     async fn what_no_node_asks_for_is_swept(world: World) {
         let node = world.node().await;
         send(&node.client, "system").await.ok();
