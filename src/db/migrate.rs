@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use super::first_answer::first_answer;
 use super::index::{self, ConcurrentIndex};
+use super::large_tables::TABLES;
 use super::locks::TURN;
 use super::{Db, DbResult, ErrorClass, classify, watched};
 
@@ -199,17 +200,18 @@ async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), Mig
     migrations.run_direct(None, conn, false).await
 }
 
-/// A table whose rows are being moved to another number of partitions: nothing has its name meanwhile.
-const MOVING: &str = "select left(o.relname, -4)
-    from pg_class o
-    join pg_class n on n.relname = left(o.relname, -4) || '_new' and n.relnamespace = o.relnamespace
-    join pg_namespace s on s.oid = o.relnamespace
-    where o.relname like '%\\_old' and s.nspname = current_schema() and to_regclass(left(o.relname, -4)) is null
+/// One of these tables whose rows are being moved to another number of partitions: nothing has its name meanwhile.
+const MOVING: &str = "select t.name
+    from unnest($1::text[]) t (name)
+    where exists (select 1 from pg_class o where o.relname = t.name || '_old' and o.relnamespace = current_schema()::regnamespace)
+        and exists (select 1 from pg_class n where n.relname = t.name || '_new' and n.relnamespace = current_schema()::regnamespace)
+        and not exists (select 1 from pg_class w where w.relname = t.name and w.relnamespace = current_schema()::regnamespace)
     limit 1";
 
 /// Refuses to migrate while the rows of a table are being moved: only the version that began it knows its columns.
 async fn refuse_moving(conn: &mut PgConnection) -> Result<(), MigrateError> {
-    let moving: Option<(String,)> = sqlx::query_as(MOVING).fetch_optional(conn).await?;
+    let tables: Vec<_> = TABLES.iter().map(|table| table.name.to_owned()).collect();
+    let moving: Option<(String,)> = sqlx::query_as(MOVING).bind(tables).fetch_optional(conn).await?;
     let Some((table,)) = moving else { return Ok(()) };
     let why = format!(
         "the rows of {table} are on their way to other partitions: with the version that began it, run `headmark migrate --repartition` to its end first"

@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor as _, PgConn
 use super::conn::Conn;
 use super::errors::said;
 use super::folder::{self, SQLITE_FILE};
-use super::partitions::MAX_PARTITIONS;
+use super::large_tables::MAX_PARTITIONS;
 use super::plans::Plans;
 use super::pool::{MAX_FIRST_CONNECT, Opener, Pool};
 use super::pooler;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 
 use crate::db::DbResult;
-use crate::db::partitions::TABLES;
+use crate::db::large_tables::TABLES;
 use crate::db::shards::Shards;
 
 /// What answers at a Postgres address.

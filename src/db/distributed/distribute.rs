@@ -4,9 +4,9 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use super::check::{LEADER, Placed, has_citus};
+use crate::db::large_tables::TABLES;
 use crate::db::locks::NODE_LOCK;
 use crate::db::migrate::{self, wait_for_turn};
-use crate::db::partitions::TABLES;
 use crate::db::{Db, DbResult};
 
 /// What became of a table.

@@ -1,5 +1,5 @@
 //! A distributed Postgres: Citus, whose coordinator has this program's small tables and whose
-//! workers have shards of the large ones, by the owners that `partitions/tables.rs` names
+//! workers have shards of the large ones, by the owners that `large_tables.rs` names
 //! (`docs/adr/0025-citus.md`).
 //!
 //! A statement whose rows have one owner ([`Statement::by`](super::Statement::by)) is executed once

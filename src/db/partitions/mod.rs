@@ -8,19 +8,18 @@
 //!
 //! An index that a migration makes beside writes goes to each partition (`src/db/index.rs`).
 //!
-//! To add a table: a line in `tables.rs`. The test that reads the plans of all statements
+//! To add a table: a line in `src/db/large_tables.rs`. The test that reads the plans of all statements
 //! (`tests/guarantees/plans.rs`) shows which of its statements visit all partitions.
 
 mod moving;
 mod schema;
-mod tables;
 
 use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 
 pub use self::moving::{Progress, Repartition};
 use self::schema::{Names, Schema, is_empty};
-pub use self::tables::{MAX_PARTITIONS, TABLES, Table};
 use super::DbResult;
+use super::large_tables::TABLES;
 use super::locks::NODE_LOCK;
 
 /// What nodes and commands say between two runs of the command that moves rows.

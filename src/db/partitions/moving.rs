@@ -11,8 +11,8 @@ use std::time::Instant;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use super::schema::{self, Names, Schema, is_empty};
-use super::tables::{TABLES, Table};
 use super::take_node_lock;
+use crate::db::large_tables::{TABLES, Table};
 use crate::db::migrate::{connect, wait_for_turn};
 use crate::db::{Db, DbResult};
 use crate::failpoint;

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
-use super::tables::{TABLES, Table};
 use crate::db::DbResult;
+use crate::db::large_tables::{TABLES, Table};
 
 /// How many partitions each table has; a plain table has one.
 #[derive(Debug)]
