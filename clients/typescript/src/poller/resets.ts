@@ -5,7 +5,7 @@ import { troubleOf } from "../answer.js";
 import { canRepeat, nextId, startSleep } from "../loop.js";
 import { pauseMs } from "../pace.js";
 import { headOf, withAnswer } from "./summary.js";
-import type { PollerDraft as Draft, PollerEvent, Reset } from "./types.js";
+import type { PollerDraft as Draft, PollerEvent, PollerState, Reset } from "./types.js";
 
 type ResetEvent = Extract<PollerEvent, { type: "reset" }>;
 type ResetAnswer = Extract<PollerEvent, { type: "reset_answer" }>;
@@ -50,7 +50,7 @@ export function answerReset(draft: Draft, event: ResetAnswer): void {
   if (!reset) return;
   if (event.status === 200 && event.body) {
     const { body } = event;
-    if (state.known && body.revision >= state.revision) {
+    if (state.known && isNewer(state, body.revision)) {
       state.known = { ...withAnswer(state.known, reset, body, state.config.cap), revision: body.revision };
       if (body.revision > state.revision) state.shared_revision = null;
       state.revision = body.revision;
@@ -63,6 +63,12 @@ export function answerReset(draft: Draft, event: ResetAnswer): void {
   if (canRepeat(event)) return retry(draft, reset, event.retry_after_s);
   replace(draft, reset, null);
   draft.effects.push({ type: "refused", kind: reset.kind, name: reset.name, trouble: troubleOf(event) });
+}
+
+/** At the same revision, a whole poll has what this answer says, and maybe a later broadcast or dot. */
+function isNewer({ revision, shared_revision, known }: PollerState, answered: number): boolean {
+  const isPolled = shared_revision !== null && !known?.degraded;
+  return answered > revision || (answered === revision && !isPolled);
 }
 
 /** No answer: the reset may have taken effect or not. */

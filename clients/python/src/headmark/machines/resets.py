@@ -23,7 +23,7 @@ from .loop import (
 from .summary import ResetBody, ResetKind, head_of, with_answer
 
 if TYPE_CHECKING:
-    from .poller import PollerDraft
+    from .poller import PollerDraft, PollerState
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,20 @@ def wake(draft: PollerDraft, id: int) -> None:
 def _take(draft: PollerDraft, reset: Reset, body: ResetBody) -> None:
     state = draft.state
     revision = body["revision"]
-    if state.known is None or revision < state.revision:
+    if state.known is None or not _is_newer(state, state.known, revision):
         return
     known = with_answer(state.known, reset, body, state.config["cap"])
     state.known = cast(UnreadSummaryOut, {**known, "revision": revision})
     if revision > state.revision:
         state.shared_revision = None
     state.revision = revision
+
+
+def _is_newer(state: PollerState, known: UnreadSummaryOut, revision: int) -> bool:
+    """At the same revision, a whole poll has what this answer says, and maybe a later broadcast or
+    dot."""
+    is_polled = state.shared_revision is not None and not known["degraded"]
+    return revision > state.revision or (revision == state.revision and not is_polled)
 
 
 def _send(draft: PollerDraft, reset: Reset) -> None:
