@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from headmark import Headmark, InboxPosition, InboxReader, UnreadPoller
 from headmark.machines.poller import UnreadView
+from tests.fake import problem
 
 
 class Store:
@@ -97,6 +99,13 @@ def headmark(store: Store) -> Iterator[Headmark]:
         thread.join()
 
 
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def unread(view: UnreadView) -> int | None:
     summary = view["summary"]
     return summary["counters"]["mention"]["unread"] if summary else None
@@ -119,6 +128,26 @@ def test_views_come_as_they_change(headmark: Headmark, store: Store) -> None:
     assert threading.active_count() <= threads + 2
     with pytest.raises(RuntimeError, match="stopped"):
         poller.start()
+
+
+def test_an_iteration_ends_with_a_poller_that_has_failed() -> None:
+    refusal = problem(403, "forbidden")
+    statuses: list[str] = []
+
+    def iterate() -> None:
+        for view in poller:
+            statuses.append(view["status"])
+
+    with Headmark("http://h", transport=httpx.MockTransport(lambda _: refusal)) as client:
+        poller = UnreadPoller(client, "42")
+        poller.start()
+        thread = threading.Thread(target=iterate, daemon=True)
+        thread.start()
+        wait_until(lambda: "failed" in statuses)
+        poller.stop()
+        thread.join(5)
+    assert not thread.is_alive()
+    assert statuses[-2:] == ["failed", "idle"]
 
 
 def test_a_reset_is_shown_at_once(headmark: Headmark, store: Store) -> None:

@@ -108,6 +108,26 @@ def test_every_view_can_be_iterated() -> None:
     assert run(story()) == [1, 2, 3, 3]
 
 
+def test_iterations_end_with_a_poller_that_has_failed() -> None:
+    async def story() -> list[str]:
+        statuses: list[str] = []
+        refusal = problem(403, "forbidden")
+        transport = httpx.MockTransport(lambda _: refusal)
+        async with (
+            AsyncHeadmark("http://h", transport=transport, clock=LoopClock()) as client,
+            AsyncUnreadPoller(client, "42") as poller,
+        ):
+            stopping = asyncio.get_running_loop().call_later(
+                5, lambda: asyncio.ensure_future(poller.stop())
+            )
+            async for view in poller:
+                statuses.append(view["status"])
+            assert stopping.when() <= asyncio.get_running_loop().time()
+        return statuses
+
+    assert run(story()) == ["loading", "failed", "idle"]
+
+
 def test_a_refused_reset_and_a_callback_that_fails() -> None:
     async def story() -> list[Any]:
         model = Model(Random(1))

@@ -164,8 +164,8 @@ export function retry(draft: LoopDraft, trouble: Trouble, retryAfterS?: number):
 
 /** The first that holds; `settled` and `unsettled` are the machine's own. */
 export function statusOf<Status>(state: LoopState, settled: Status, unsettled: Status, isSettled: boolean) {
-  if (state.failed) return "failed";
   if (!state.running) return "idle";
+  if (state.failed) return "failed";
   if (state.hidden || state.offline) return "paused";
   if (state.trouble) return "retrying";
   return isSettled ? settled : unsettled;

@@ -247,10 +247,10 @@ CommonStatus = Literal["failed", "idle", "paused", "retrying"]
 
 def common_status(state: LoopState) -> CommonStatus | None:
     """The first that holds; None: the machine's own."""
-    if state.failed:
-        return "failed"
     if not state.running:
         return "idle"
+    if state.failed:
+        return "failed"
     if state.hidden or state.offline:
         return "paused"
     return "retrying" if state.trouble else None
