@@ -13,6 +13,7 @@ import pytest
 
 from headmark import Headmark, InboxPosition, InboxReader, UnreadPoller
 from headmark.machines.poller import UnreadView
+from headmark.poller import nothing
 from tests.fake import problem
 
 
@@ -195,6 +196,33 @@ def test_items_come_in_a_thread_that_may_block(
     assert store.cursor == 1
     assert reader.status == "idle"
     assert threads.isdisjoint({"MainThread", "headmark"})
+
+
+def test_a_stop_does_not_wait_for_ever_for_a_callback(
+    headmark: Headmark, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may wait for a lock that the thread of the stop has."""
+    lock = threading.Lock()
+    is_called, is_over = threading.Event(), threading.Event()
+
+    def on_items(*_: object) -> None:
+        is_called.set()
+        with lock:
+            is_over.set()
+
+    reader = InboxReader(
+        headmark, "42", position=None, on_items=on_items, on_reset=nothing, timeout_s=0.2
+    )
+    with lock:
+        reader.start()
+        assert is_called.wait(5)
+        stopping = threading.Thread(target=reader.stop, daemon=True)
+        stopping.start()
+        stopping.join(5)
+        hung = stopping.is_alive()
+    assert is_over.wait(5)
+    assert not hung
+    assert caplog.records == []
 
 
 def test_a_transport_for_one_kind_only() -> None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from typing_extensions import Unpack
 
 from .client import Headmark
+from .daemon import in_daemon
 from .inbox import AsyncInboxReader, InboxOptions
 from .machines.inbox_types import InboxPosition, InboxStatus
 from .machines.loop import Signal
@@ -75,7 +76,6 @@ class _Background:
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.run_forever()
-            loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()
 
@@ -111,7 +111,7 @@ class _Background:
             finally:
                 self._callback_thread = None
 
-        await asyncio.to_thread(run)
+        await in_daemon("headmark-callback", run)
 
     def __enter__(self: Self) -> Self:
         self.start()
@@ -127,7 +127,8 @@ class _Background:
 
 
 class UnreadPoller(_Background):
-    """As `AsyncUnreadPoller`, for threads. Callbacks are called in the thread of the poller.
+    """As `AsyncUnreadPoller`, for threads. Callbacks are called in the thread of the poller: they
+    must not wait for a thread that calls the poller.
 
     `for view in poller` yields the newest view, whenever it changes, until `stop`.
     """
@@ -172,7 +173,8 @@ class UnreadPoller(_Background):
 
 class InboxReader(_Background):
     """As `AsyncInboxReader`, for threads. `on_items` and `on_reset` may block: they are called one
-    at a time, in a thread of their own. The other callbacks are called in the reader's thread."""
+    at a time, in a thread of their own. The other callbacks are called in the reader's thread: they
+    must not wait for a thread that calls the reader."""
 
     _inner: AsyncInboxReader
 
