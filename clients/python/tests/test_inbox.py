@@ -169,3 +169,37 @@ def test_a_callback_may_stop_the_reader() -> None:
         return got
 
     assert len(run(story())) == 2
+
+
+async def read_by(on_items: Any, stops: int) -> AsyncInboxReader:
+    """It has two items, and the reader runs for 100 s after each stop."""
+    model = Model(Random(1))
+    model.write(inbox=("a", "b"))
+    reader = AsyncInboxReader(
+        model.client(), "42", position=None, on_items=on_items, on_reset=lambda: None
+    )
+    for _ in range(stops):
+        reader.start()
+        await asyncio.sleep(5)
+        await reader.stop()
+        assert reader.status == "idle"
+    reader.start()
+    await asyncio.sleep(100)
+    return reader
+
+
+def test_a_delivery_that_a_stop_gives_up_comes_again() -> None:
+    calls: list[int] = []
+
+    async def on_items(items: list[Any], position: InboxPosition) -> None:
+        calls.append(len(items))
+        if len(calls) == 1:
+            await asyncio.sleep(1_000_000)
+
+    async def story() -> None:
+        reader = await read_by(on_items, stops=1)
+        assert reader.status == "live"
+        await reader.stop()
+
+    run(story())
+    assert calls == [2, 2]

@@ -45,7 +45,7 @@ async def simulate(seed: int) -> None:
             before = len(model.polls)
             await asyncio.sleep(300)
             assert len(model.polls) - before <= 11, "polls while nothing happens"
-            assert len(poller._runner._tasks) == 1, "nothing is kept of what has ended"
+            assert len(poller._runner._running) == 1, "nothing is kept of what has ended"
         assert poller.view["status"] == "idle"
         assert model.polls_in_flight == 0
     check_order(views)

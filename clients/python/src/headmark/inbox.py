@@ -95,7 +95,8 @@ class AsyncInboxReader(Looping[InboxState]):
             work = partial(ended, self._put_cursor, effect, "cursor_answer")
             self._runner.start(effect["id"], work)
         elif effect["type"] in ("deliver", "reset"):
-            self._runner.start(effect["id"], partial(self._deliver, effect))
+            work = partial(self._deliver, effect)
+            self._runner.start(effect["id"], work, lost="not_delivered")
         elif effect["type"] == "gap":
             call_safely(self._on_gap, effect)
         else:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
@@ -33,6 +34,13 @@ class Perform(Protocol):
     def __call__(self, effect: Any) -> None: ...
 
 
+@dataclass(frozen=True)
+class Running:
+    task: asyncio.Task[None]
+    # The type of the event that tells the machine that there is no outcome.
+    lost: str
+
+
 class Runner(Generic[State]):
     def __init__(self, state: State, step: Step[State], perform: Perform, clock: Clock) -> None:
         self.state = state
@@ -40,7 +48,7 @@ class Runner(Generic[State]):
         self._perform = perform
         self._clock = clock
         self._events: deque[Any] = deque()
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._running: dict[int, Running] = {}
         self._cancelled: set[asyncio.Task[None]] = set()
         self._is_stepping = False
 
@@ -59,19 +67,21 @@ class Runner(Generic[State]):
         finally:
             self._is_stepping = False
 
-    def start(self, id: int, work: Work) -> None:
+    def start(self, id: int, work: Work, *, lost: str = "failed") -> None:
         """Starts what can be cancelled by its id, and sends the event that it ends with."""
-        self._tasks[id] = asyncio.create_task(self._end(id, work))
+        self._running[id] = Running(asyncio.create_task(self._end(id, work, lost)), lost)
 
     async def settle(self, timeout_s: float) -> None:
         """Waits for what a stop does not cancel: resets, the last cursor, the app's transaction.
         A callback of the app may call this: it does not wait for itself."""
         own = asyncio.current_task()
-        running = {id: task for id, task in self._tasks.items() if task is not own}
+        running = {id: it for id, it in self._running.items() if it.task is not own}
         if running:
-            await asyncio.wait(running.values(), timeout=timeout_s)
-        for id in running:
-            self._cancel(id)
+            await asyncio.wait([it.task for it in running.values()], timeout=timeout_s)
+        for id, it in running.items():
+            # Otherwise the machine would wait for it after the next start.
+            if self._cancel(id):
+                self.send({"type": it.lost, "id": id})
         # A cancelled request has its connection until it has ended.
         if self._cancelled - {own}:
             await asyncio.wait(self._cancelled - {own}, timeout=timeout_s)
@@ -84,22 +94,23 @@ class Runner(Generic[State]):
         else:
             self._perform(effect)
 
-    def _cancel(self, id: int) -> None:
-        task = self._tasks.pop(id, None)
-        if task and not task.done():
-            task.cancel()
-            self._cancelled.add(task)
-            task.add_done_callback(self._cancelled.discard)
+    def _cancel(self, id: int) -> bool:
+        it = self._running.pop(id, None)
+        if it and not it.task.done():
+            it.task.cancel()
+            self._cancelled.add(it.task)
+            it.task.add_done_callback(self._cancelled.discard)
+        return it is not None
 
     async def _sleep(self, effect: Sleep) -> Any:
         ms = effect["ms"] + self._clock.random() * effect["jitter_ms"]
         await self._clock.sleep_async(ms / 1_000)
         return {"type": "woke", "id": effect["id"]}
 
-    async def _end(self, id: int, work: Work) -> None:
+    async def _end(self, id: int, work: Work, lost: str) -> None:
         event = await work()
         # Only now is it over: a cancelled one sends nothing.
-        if self._tasks.pop(id, None):
+        if self._running.pop(id, None):
             self.send(event)
 
 
