@@ -108,7 +108,13 @@ class Runner(Generic[State]):
         return {"type": "woke", "id": effect["id"]}
 
     async def _end(self, id: int, work: Work, lost: str) -> None:
-        event = await work()
+        try:
+            event = await work()
+        except asyncio.CancelledError:
+            if id not in self._running or is_being_cancelled():
+                raise
+            logger.exception("a function of the app was cancelled; it is called again")
+            event = {"type": lost, "id": id}
         # Only now is it over: a cancelled one sends nothing.
         if self._running.pop(id, None):
             self.send(event)
@@ -148,6 +154,12 @@ class Looping(Generic[State]):
         trace: TracebackType | None,
     ) -> None:
         await self.stop()
+
+
+def is_being_cancelled() -> bool:
+    """The current task, such as at the end of the loop. Python 3.10 cannot tell."""
+    cancelling = getattr(asyncio.current_task(), "cancelling", None)
+    return cancelling is not None and cancelling() > 0
 
 
 async def ended(request: Callable[[Any], Awaitable[Any]], effect: Any, type: str) -> Any:
