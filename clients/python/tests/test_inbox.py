@@ -222,3 +222,21 @@ def test_a_delivery_that_the_app_cancels_comes_again(caplog: pytest.LogCaptureFi
     run(story())
     assert calls == [2, 2]
     assert len(caplog.records) == 1
+
+
+def test_what_the_app_does_to_its_items_does_not_change_those_that_come_again() -> None:
+    calls: list[tuple[list[int], int]] = []
+
+    async def on_items(items: list[Any], position: InboxPosition) -> None:
+        calls.append(([item["seq"] for item in items], position["after"]))
+        items.clear()
+        position["after"] = 0
+        if len(calls) == 1:
+            raise OSError("the disk is full")
+
+    async def story() -> None:
+        reader = await read_by(on_items, stops=0)
+        await reader.stop()
+
+    run(story())
+    assert calls == [([1, 2], 2), ([1, 2], 2)]

@@ -76,6 +76,25 @@ test("no page is asked for while the app stores one; a failed transaction brings
   expect(stub.requests.at(-1)?.url).toBe("/v1/users/me/inbox?limit=100&after=2&epoch=i1&wait=30");
 });
 
+test("what the app does to its items and position does not change those that come again", async () => {
+  catchReported();
+  const batches: unknown[] = [];
+  const { stub } = start({
+    onItems: (items, position) => {
+      batches.push([items.splice(0).map((item) => item.seq), position.after]);
+      position.after = 0;
+      if (batches.length === 1) throw new Error("disk full");
+    },
+  });
+  await (await stub.last()).answer(200, page([1, 2], 3));
+  await stub.pass(1_000);
+  expect(batches).toEqual([
+    [[1, 2], 2],
+    [[1, 2], 2],
+  ]);
+  expect((await stub.last()).url).toBe("/v1/users/me/inbox?limit=100&after=2&epoch=i1&wait=30");
+});
+
 test("a reset is told before rows come again; a gap is told, and what is behind it is asked for at once", async () => {
   const { stub, stored, events } = start({ position: { epoch: "i0", after: 9 } });
   stored.push(1, 2, 3);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -107,7 +108,8 @@ class AsyncInboxReader(Looping[InboxState]):
             if effect["type"] == "reset":
                 done = self._on_reset()
             else:
-                done = self._on_items(effect["items"], effect["position"])
+                # Copies: the app may change them, and the same items may have to come again.
+                done = self._on_items(deepcopy(effect["items"]), deepcopy(effect["position"]))
             if inspect.isawaitable(done):
                 await done
         except Exception:

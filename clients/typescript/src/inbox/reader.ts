@@ -107,7 +107,13 @@ export class InboxReader {
   async #deliver(effect: Deliver): Promise<InboxEvent> {
     const { onItems, onReset } = this.#options;
     try {
-      await (effect.type === "reset" ? onReset() : onItems(effect.items, effect.position));
+      // Copies: the app may change them, and the same items may have to come again.
+      if (effect.type === "reset") await onReset();
+      else
+        await onItems(
+          effect.items.map((item) => ({ ...item })),
+          { ...effect.position },
+        );
       return { type: "delivered", id: effect.id };
     } catch (error) {
       report(error);
