@@ -52,8 +52,12 @@ export class Tokens {
   }
 }
 
-/** Checks the token first: the error of `Headers` would tell it, and errors are logged. */
+/**
+ * Checks the token first: the error of `Headers` would tell it, and errors are logged. A file that has a token often
+ * ends with a newline, which is no part of it.
+ */
 export function authorize(headers: Headers, token: string): void {
-  if (/[^ -~]/.test(token.trim())) throw new TypeError("the token has a character that no header can have");
-  headers.set("authorization", `Bearer ${token}`);
+  const sent = token.trim();
+  if (/[^ -~]/.test(sent)) throw new TypeError("the token has a character that no header can have");
+  headers.set("authorization", `Bearer ${sent}`);
 }

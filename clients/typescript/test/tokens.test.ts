@@ -145,3 +145,12 @@ test.each(BROKEN)("no error tells a token that no header can have (%#)", async (
   expect(inspect(error, { depth: 9 })).not.toContain("cret");
   expect(requests.length).toBe(0);
 });
+
+test.each(["\nsecret\n", " secret", "\ufeffsecret\u00a0"])(
+  "a token is sent without white space around it (%#)",
+  async (token) => {
+    const { baseUrl, requests } = await serve(json(200, SUMMARY));
+    await createHeadmark({ baseUrl, token, retries: 0 }).GET("/v1/users/{user}/badges", user);
+    expect(requests.map((request) => request.headers.authorization)).toEqual(["Bearer secret"]);
+  },
+);
