@@ -3,11 +3,11 @@
 
 import type { Answer } from "../answer.js";
 import { canRepeat, nextId, startSleep } from "../loop.js";
-import { pauseMs } from "../pace.js";
+import { pauseMs, retryAfterMs } from "../pace.js";
 import type { CursorState, InboxDraft as Draft } from "./types.js";
 
 export function initialCursor(sent: number): CursorState {
-  return { sent, not_before: 0, failures: 0, task: null };
+  return { sent, not_before: 0, paused_until: 0, failures: 0, task: null };
 }
 
 /** Puts the cursor if it has moved, or sleeps until it may be put. */
@@ -16,7 +16,8 @@ export function putCursor(draft: Draft): void {
   const { cursor, position, config } = state;
   if (config.cursor_gap_ms === null || !position || cursor.task) return;
   if (!state.running || state.offline || position.after <= cursor.sent) return;
-  if (now < cursor.not_before) return sleep(draft, cursor.not_before - now);
+  const notBefore = Math.max(cursor.not_before, cursor.paused_until);
+  if (now < notBefore) return sleep(draft, notBefore - now);
   send(draft, position.after, config.cursor_gap_ms);
 }
 
@@ -28,7 +29,7 @@ export function putLastCursor(draft: Draft): void {
     draft.state.cursor = { ...cursor, task: null };
   }
   if (config.cursor_gap_ms === null || !position || offline || draft.state.cursor.task) return;
-  if (position.after > cursor.sent) send(draft, position.after, config.cursor_gap_ms);
+  if (draft.now >= cursor.paused_until && position.after > cursor.sent) send(draft, position.after, config.cursor_gap_ms);
 }
 
 /** Numbers begin again after a reset, and so does the cursor. */
@@ -56,7 +57,8 @@ export function answerCursor(draft: Draft, id: number, answer: Answer | null): v
     return;
   }
   const failures = cursor.failures + 1;
-  draft.state.cursor = { ...cursor, failures, task: null };
+  const paused_until = draft.now + retryAfterMs(answer?.retry_after_s);
+  draft.state.cursor = { ...cursor, failures, paused_until, task: null };
   if (draft.state.running) sleep(draft, pauseMs(failures, answer?.retry_after_s));
 }
 

@@ -29,6 +29,8 @@ export interface CursorState {
   /** The last cursor that the server has. */
   sent: number;
   not_before: number;
+  /** As long as the server asked for, also at a stop. */
+  paused_until: number;
   failures: number;
   task: { type: "request"; id: number; seq: number } | { type: "sleep"; id: number } | null;
 }

@@ -3,7 +3,7 @@
 
 import { troubleOf } from "../answer.js";
 import { canRepeat, nextId, startSleep } from "../loop.js";
-import { pauseMs } from "../pace.js";
+import { pauseMs, retryAfterMs } from "../pace.js";
 import { headOf, withAnswer } from "./summary.js";
 import type { PollerDraft as Draft, PollerEvent, PollerState, Reset } from "./types.js";
 
@@ -18,7 +18,7 @@ export function addReset(draft: Draft, event: ResetEvent): void {
   if (up_to === undefined) return;
   const pending = state.resets.find((reset) => reset.kind === kind && reset.name === name);
   if (pending && pending.up_to >= up_to) return;
-  const base = pending ?? { kind, name, sent_up_to: 0, failures: 0, task: null };
+  const base = pending ?? { kind, name, sent_up_to: 0, failures: 0, not_before: 0, task: null };
   const reset: Reset = { ...base, up_to };
   state.resets = [...state.resets.filter((other) => other !== pending), reset];
   if (!reset.task) send(draft, reset);
@@ -86,6 +86,7 @@ function send(draft: Draft, reset: Reset): void {
   const { state } = draft;
   // Without a first answer, the one to this reset could not be compared with those to polls.
   if (state.offline || !state.running || state.known === null) return replace(draft, reset, { ...reset, task: null });
+  if (draft.now < reset.not_before) return sleep(draft, reset, reset.not_before - draft.now);
   const { kind, name, up_to } = reset;
   const id = nextId(draft);
   replace(draft, reset, { ...reset, sent_up_to: up_to, task: { type: "request", id } });
@@ -94,9 +95,14 @@ function send(draft: Draft, reset: Reset): void {
 
 function retry(draft: Draft, reset: Reset, retryAfterS?: number): void {
   const failures = reset.failures + 1;
-  if (!draft.state.running) return replace(draft, reset, { ...reset, failures, task: null });
-  const id = startSleep(draft, pauseMs(failures, retryAfterS));
-  replace(draft, reset, { ...reset, failures, task: { type: "sleep", id } });
+  // What the server asks for also holds after a stop and a start.
+  const failed: Reset = { ...reset, failures, not_before: draft.now + retryAfterMs(retryAfterS), task: null };
+  replace(draft, reset, failed);
+  if (draft.state.running) sleep(draft, failed, pauseMs(failures, retryAfterS));
+}
+
+function sleep(draft: Draft, reset: Reset, ms: number): void {
+  replace(draft, reset, { ...reset, task: { type: "sleep", id: startSleep(draft, ms) } });
 }
 
 function byTask(draft: Draft, id: number): Reset | undefined {

@@ -33,6 +33,8 @@ export interface Reset {
   /** The `up_to` of the request in flight. */
   sent_up_to: number;
   failures: number;
+  /** The server asked not to send it before. */
+  not_before: number;
   /** None: it waits to be online, for a start, or for the first answer. */
   task: { type: "request" | "sleep"; id: number } | null;
 }

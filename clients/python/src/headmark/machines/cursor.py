@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import TypedDict
 
-from ..pace import pause_ms
+from ..pace import pause_ms, retry_after_ms
 from .loop import AnswerFields, Cancel, can_repeat, next_id, start_sleep
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class CursorState:
     # The last cursor that the server has.
     sent: int = 0
     not_before: int = 0
+    # As long as the server asked for, also at a stop.
+    paused_until: int = 0
     failures: int = 0
     task: CursorTask | None = None
 
@@ -45,8 +47,9 @@ def put(draft: InboxDraft) -> None:
         return
     if not state.running or state.offline or position["after"] <= cursor.sent:
         return
-    if draft.now < cursor.not_before:
-        _sleep(draft, cursor.not_before - draft.now)
+    not_before = max(cursor.not_before, cursor.paused_until)
+    if draft.now < not_before:
+        _sleep(draft, not_before - draft.now)
     else:
         _send(draft, position["after"], gap_ms)
 
@@ -60,7 +63,7 @@ def put_last(draft: InboxDraft) -> None:
         state.cursor = replace(state.cursor, task=None)
     if gap_ms is None or position is None or state.offline or state.cursor.task:
         return
-    if position["after"] > state.cursor.sent:
+    if draft.now >= state.cursor.paused_until and position["after"] > state.cursor.sent:
         _send(draft, position["after"], gap_ms)
 
 
@@ -90,9 +93,11 @@ def answered(draft: InboxDraft, id: int, answer: AnswerFields | None) -> None:
             put(draft)
         return
     failures = cursor.failures + 1
-    draft.state.cursor = replace(cursor, failures=failures, task=None)
+    retry_after_s = answer.get("retry_after_s") if answer else None
+    paused_until = draft.now + retry_after_ms(retry_after_s)
+    draft.state.cursor = replace(cursor, failures=failures, paused_until=paused_until, task=None)
     if draft.state.running:
-        _sleep(draft, pause_ms(failures, answer.get("retry_after_s") if answer else None))
+        _sleep(draft, pause_ms(failures, retry_after_s))
 
 
 def wake(draft: InboxDraft, id: int) -> None:

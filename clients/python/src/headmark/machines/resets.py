@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from typing_extensions import NotRequired, TypedDict
 
-from ..pace import pause_ms
+from ..pace import pause_ms, retry_after_ms
 from ..types import UnreadSummaryOut
 from .loop import (
     AnswerFields,
@@ -35,6 +35,8 @@ class Reset:
     # The `up_to` of the request in flight.
     sent_up_to: int = 0
     failures: int = 0
+    # The server asked not to send it before.
+    not_before: int = 0
     # None: it waits to be online, for a start, or for the first answer.
     task: Task | None = None
 
@@ -169,6 +171,9 @@ def _send(draft: PollerDraft, reset: Reset) -> None:
     if state.offline or not state.running or state.known is None:
         _replace(draft, reset, replace(reset, task=None))
         return
+    if draft.now < reset.not_before:
+        _sleep(draft, reset, reset.not_before - draft.now)
+        return
     id = next_id(draft)
     _replace(draft, reset, replace(reset, sent_up_to=reset.up_to, task=Task("request", id)))
     sent = SendReset(type="send_reset", id=id, kind=reset.kind, name=reset.name, up_to=reset.up_to)
@@ -177,10 +182,16 @@ def _send(draft: PollerDraft, reset: Reset) -> None:
 
 def _retry(draft: PollerDraft, reset: Reset, retry_after_s: float | None = None) -> None:
     failures = reset.failures + 1
-    task = None
+    # What the server asks for also holds after a stop and a start.
+    not_before = draft.now + retry_after_ms(retry_after_s)
+    failed = replace(reset, failures=failures, not_before=not_before, task=None)
+    _replace(draft, reset, failed)
     if draft.state.running:
-        task = Task("sleep", start_sleep(draft, pause_ms(failures, retry_after_s)))
-    _replace(draft, reset, replace(reset, failures=failures, task=task))
+        _sleep(draft, failed, pause_ms(failures, retry_after_s))
+
+
+def _sleep(draft: PollerDraft, reset: Reset, ms: int) -> None:
+    _replace(draft, reset, replace(reset, task=Task("sleep", start_sleep(draft, ms))))
 
 
 def _by_task(draft: PollerDraft, id: int) -> Reset | None:
