@@ -120,6 +120,8 @@ test.each([
   expect(poller.view.summary?.[kind]?.[name]).toMatchObject(kind === "dots" ? { lit: false } : { unread: 0 });
   const request = await stub.last();
   expect([request.method, request.url, request.body]).toEqual(["POST", url, '{"up_to":3}']);
+  // A browser sends it although the click leaves the page.
+  expect(request.keepalive).toBe(true);
   await request.answer(200, answer);
   expect(poller.view.summary).toMatchObject({ revision: 2 });
 });

@@ -10,6 +10,7 @@ export interface Pending {
   url: string;
   headers: Headers;
   body: string;
+  keepalive: boolean;
   isAborted: boolean;
   answer(status: number, body?: unknown, headers?: Record<string, string>): Promise<void>;
   fail(): Promise<void>;
@@ -68,7 +69,7 @@ export class Stub {
   }
 
   async #fetch(request: Request, init?: RequestInit): Promise<Response> {
-    const { method, url, headers } = request;
+    const { method, url, headers, keepalive } = request;
     const body = await request.text();
     return new Promise((resolve, reject) => {
       const pending: Pending = {
@@ -76,6 +77,7 @@ export class Stub {
         url: url.replace("http://headmark.test", ""),
         headers,
         body,
+        keepalive,
         isAborted: false,
         answer: (status, answer, extra = {}) => {
           const type = { "content-type": status < 400 ? "application/json" : "application/problem+json" };

@@ -125,7 +125,8 @@ export class UnreadPoller {
 
   async #sendReset({ id, kind, name, up_to }: SendReset, signal: AbortSignal): Promise<ResetAnswered> {
     const { headmark, user = "me", timeoutMs = 10_000 } = this.#options;
-    const init = { body: { up_to }, signal, retries: 0, timeoutMs };
+    // A click that leaves the page must not lose it.
+    const init = { body: { up_to }, signal, retries: 0, timeoutMs, keepalive: true };
     const send = {
       counters: () =>
         headmark.POST("/v1/users/{user}/badges/{badge}/reset", { params: { path: { user, badge: name } }, ...init }),
