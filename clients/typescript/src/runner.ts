@@ -17,10 +17,16 @@ export interface Machine<State, Event, Effect> {
   clock: Clock;
 }
 
+interface Running {
+  cancel(): void;
+  /** When it has ended, with the event that it ends with. A sleep has none. */
+  done?: Promise<void>;
+}
+
 export class Runner<State, Event extends { type: string }, Effect extends { type: string }> {
   readonly #machine: Machine<State, Event, Effect>;
   readonly #events: Event[] = [];
-  readonly #running = new Map<number, () => void>();
+  readonly #running = new Map<number, Running>();
   #isStepping = false;
   /** The app's error that was reported since the last answer. */
   #reported: string | null = null;
@@ -48,14 +54,19 @@ export class Runner<State, Event extends { type: string }, Effect extends { type
   /** Starts what can be aborted by its id, and sends the event that it ends with. */
   start(id: number, run: (signal: AbortSignal) => Promise<Event>): void {
     const controller = new AbortController();
-    this.#running.set(id, () => controller.abort());
-    run(controller.signal).then(
+    const done = run(controller.signal).then(
       (event) => this.#end(id, event),
       (error: unknown) => {
         // A cancelled request fails, as it should.
         if (!controller.signal.aborted) report(error);
       },
     );
+    this.#running.set(id, { cancel: () => controller.abort(), done });
+  }
+
+  /** When what a stop does not cancel has ended: the app's transaction, and the last cursor after it. */
+  async settled(): Promise<void> {
+    for (let turn = 0; turn < 2; turn += 1) await Promise.all([...this.#running.values()].map(({ done }) => done));
   }
 
   /** Starts a request. Where the server refuses it, it ends with an event of the type `refused`. */
@@ -97,13 +108,13 @@ export class Runner<State, Event extends { type: string }, Effect extends { type
   #sleep({ id, ms, jitter_ms }: Sleep): void {
     const { clock } = this.#machine;
     const wake = () => this.#end(id, { type: "woke", id } as unknown as Event);
-    this.#running.set(id, clock.sleep(ms + clock.random() * jitter_ms, wake));
+    this.#running.set(id, { cancel: clock.sleep(ms + clock.random() * jitter_ms, wake) });
   }
 
   #cancel(id: number): void {
-    const cancel = this.#running.get(id);
+    const running = this.#running.get(id);
     this.#running.delete(id);
-    cancel?.();
+    running?.cancel();
   }
 
   #end(id: number, event: Event): void {

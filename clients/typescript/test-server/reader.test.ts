@@ -47,7 +47,7 @@ class Phone {
 
   /** The system ends the app: what it was doing has no effect any more. */
   kill(): void {
-    this.#reader?.stop();
+    void this.#reader?.stop();
     this.#reader = null;
   }
 

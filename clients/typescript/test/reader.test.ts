@@ -133,12 +133,29 @@ test("stop ends the request and puts the cursor a last time", async () => {
   await settle();
   const [cursor, fetch] = [stub.newest("PUT"), stub.newest("GET")];
   await cursor?.fail();
-  reader.stop();
+  void reader.stop();
   await settle();
   expect(fetch?.isAborted).toBe(true);
   expect(stub.isWatched).toBe(false);
   expect(stub.requests.at(-1)?.body).toBe('{"seq":9}');
   expect(statuses).toEqual(["reading", "idle"]);
+});
+
+test("a stop is over when the items are stored and the cursor is put", async () => {
+  let store = () => {};
+  const { stub, reader } = start({ device: "phone", onItems: () => new Promise((resolve) => (store = resolve)) });
+  await (await stub.last()).answer(200, page([1, 2], 3));
+  let isOver = false;
+  const over = reader.stop().then(() => (isOver = true));
+  await settle();
+  expect(isOver).toBe(false);
+  store();
+  await settle();
+  expect(isOver).toBe(false);
+  await stub.newest("PUT")?.answer(200, {});
+  await over;
+  expect(stub.newest("PUT")?.body).toBe('{"seq":2}');
+  expect(stub.requests.length).toBe(2);
 });
 
 test("errors that need the app, and going on after them", async () => {

@@ -75,11 +75,15 @@ export class InboxReader {
     this.#runner.send({ type: "start" });
   }
 
-  /** Items that the app is storing are confirmed first; no others come. */
-  stop(): void {
+  /**
+   * No more items come. The promise is for the end of what is on its way: `onItems` has stored its items, and the
+   * cursor is put. So do not await it in a callback of the reader.
+   */
+  stop(): Promise<void> {
     this.#unwatch?.();
     this.#unwatch = null;
     this.#runner.send({ type: "stop" });
+    return this.#runner.settled();
   }
 
   /** Asks now: the user wants it, or signed in again. */

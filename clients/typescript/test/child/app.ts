@@ -30,7 +30,7 @@ const stored = await new Promise<number[]>((resolve) => {
     onItems: (items) => {
       calls += 1;
       if (calls === 1) throw new Error("disk full");
-      reader.stop();
+      void reader.stop();
       resolve(items.map((item) => item.seq));
     },
     onReset: () => {},
