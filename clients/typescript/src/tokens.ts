@@ -5,6 +5,13 @@ import { inTime } from "./deadline.js";
 /** A token, or a function that returns one. After a 401 it is called once with `true`: get a new one. */
 export type Token = string | ((isRejected: boolean) => string | Promise<string>);
 
+/** What a request is sent with. */
+export interface Used {
+  token: string | undefined;
+  /** It came of a renewal for this request. */
+  isRenewed: boolean;
+}
+
 export class Tokens {
   readonly #ask: Exclude<Token, string> | null;
   /** The newest that is known. */
@@ -22,21 +29,21 @@ export class Tokens {
   }
 
   /** What a request sends first. */
-  async get(): Promise<string | undefined> {
-    if (!this.#ask) return this.#current;
+  async get(): Promise<Used> {
+    if (!this.#ask) return { token: this.#current, isRenewed: false };
     const renewals = this.#renewals;
     const token = await this.#ask(false);
     // Asked for before a renewal, it may be the rejected one.
     if (renewals === this.#renewals) this.#current = token;
-    return token;
+    return { token, isRenewed: false };
   }
 
   /** What it sends after a 401: the newest token, or a new one. Requests that are rejected together share one renewal. */
-  async renewed(rejected: string | undefined, limitMs: number): Promise<string | undefined> {
+  async renewed(rejected: string | undefined, limitMs: number): Promise<Used> {
     const ask = this.#ask;
-    if (!ask || (!this.#renewal && rejected !== this.#current)) return this.#current;
+    if (!ask || (!this.#renewal && rejected !== this.#current)) return { token: this.#current, isRenewed: false };
     this.#renewal ??= this.#renew(ask, limitMs);
-    return await this.#renewal;
+    return { token: await this.#renewal, isRenewed: true };
   }
 
   /** In time, so that a renewal that hangs does not hold those that come later. */

@@ -5,7 +5,7 @@ import { inTime, pause } from "./deadline.js";
 import { NoAnswerError, ProblemError } from "./errors.js";
 import { jitterMs, pauseMs } from "./pace.js";
 import { mayRepeat } from "./repeat.js";
-import { authorize, type Token, Tokens } from "./tokens.js";
+import { authorize, type Token, Tokens, type Used } from "./tokens.js";
 
 type Fetch = (request: Request, init?: RequestInit) => Promise<Response>;
 
@@ -26,8 +26,7 @@ export type CallOptions = Pick<TransportOptions, "timeoutMs" | "retries">;
 interface Received {
   response: Response;
   body: string;
-  /** The one that was sent. */
-  token: string | undefined;
+  used: Used;
 }
 
 /** A server that asks for a longer pause is not tried again: the caller knows better what to do. */
@@ -68,28 +67,31 @@ function pauseAfter(error: unknown, attempt: number): number | undefined {
 }
 
 async function sendOnce(request: Request, limitMs: number, tokens: Tokens, send: Fetch): Promise<Response> {
-  const attempt = (ask: () => Promise<string | undefined>) =>
-    inTime(request.signal, limitMs, (signal) => sendWith(ask, request, send, signal));
-  const first = await attempt(() => tokens.get());
-  if (first.response.status !== 401 || !tokens.canRenew) return succeeded(request, first);
-  return succeeded(request, await attempt(() => tokens.renewed(first.token, limitMs)));
+  const attempt = (ask: () => Promise<Used>) => inTime(request.signal, limitMs, (signal) => sendWith(ask, request, send, signal));
+  let received = await attempt(() => tokens.get());
+  // The newest token may be rejected, too, where it did not come of a renewal.
+  for (let left = 2; left > 0 && tokens.canRenew && isRejected(received); left -= 1) {
+    const { token } = received.used;
+    received = await attempt(() => tokens.renewed(token, limitMs));
+  }
+  return succeeded(request, received);
 }
 
-async function sendWith(
-  ask: () => Promise<string | undefined>,
-  request: Request,
-  send: Fetch,
-  signal: AbortSignal,
-): Promise<Received> {
-  const token = await ask();
+/** Whether another token may help: this one was not renewed for the request. */
+function isRejected({ response, used }: Received): boolean {
+  return response.status === 401 && !used.isRenewed;
+}
+
+async function sendWith(ask: () => Promise<Used>, request: Request, send: Fetch, signal: AbortSignal): Promise<Received> {
+  const used = await ask();
   const attempt = request.clone();
-  if (token !== undefined) authorize(attempt.headers, token);
+  if (used.token !== undefined) authorize(attempt.headers, used.token);
   // Of a POST, a redirect would make a GET of another page, whose answer could look like a success.
   const init: RequestInit = { signal, redirect: "manual", ...withoutCache(attempt) };
   try {
     const response = await send(attempt, init);
     // The body, too, so that an answer that breaks off is no answer.
-    return { response, body: await response.text(), token };
+    return { response, body: await response.text(), used };
   } catch (error) {
     throw new NoAnswerError("network", error);
   }

@@ -95,6 +95,21 @@ test("requests whose token is rejected share one renewal, also one that hears of
   expect(app.outcomes).toEqual([SUMMARY, SUMMARY, SUMMARY]);
 });
 
+test("the newest token may be rejected, too, and is renewed then", async () => {
+  const app = new App();
+  await app.get("old");
+  await app.get("later");
+  await app.reject(0);
+  expect(app.renewals).toBe(0);
+  await app.reject(2);
+  expect(app.renewals).toBe(1);
+  await app.asked.at(-1)?.give("new");
+  expect(app.sent).toEqual(["Bearer old", "Bearer later", "Bearer later", "Bearer new"]);
+  await app.reject(3);
+  expect(app.outcomes[0]).toMatchObject({ status: 401 });
+  expect(app.renewals).toBe(1);
+});
+
 test("a token that was asked for before the renewal does not count as the newest", async () => {
   const app = new App();
   await app.get("old");
