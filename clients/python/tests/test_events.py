@@ -163,14 +163,14 @@ def test_goes_through_outages(world: World) -> None:
         httpx.Response(502),
     ]
     assert world.read() == list("abc")
-    assert world.clock.pauses == [1.2, 8.4, 4.8, 9.6]
+    assert world.clock.pauses == [2.0, 9.0, 8.0, 16.0]
 
 
 def test_pauses_grow_whatever_the_server_asks_for(world: World) -> None:
     world.log.events = list("abc")
     world.log.faults = [problem(503, "overloaded", after) for after in ("0", "1", "0", "9")]
     assert world.read() == list("abc")
-    assert world.clock.pauses == [1.2, 2.4, 4.8, 10.8]
+    assert world.clock.pauses == [2.0, 4.0, 8.0, 17.0]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_refusal_of_a_proxy_is_an_outage(world: World) -> None:
     world.log.events = list("abc")
     world.log.faults = [httpx.Response(404), httpx.Response(403), None, httpx.Response(431)]
     assert world.read() == list("abc")
-    assert world.clock.pauses == [1.2, 2.4, 4.8]
+    assert world.clock.pauses == [2.0, 4.0, 8.0]
     # Without a code, a 410 says nothing of the position.
     world.log.events += "d"
     world.log.faults = [httpx.Response(410)]
@@ -289,7 +289,7 @@ def test_a_page_that_stands_still_or_is_none_is_an_outage(world: World, body: An
     world.log.events = list("abc")
     world.log.faults = [httpx.Response(200, json=body)] * 3
     assert world.read() == list("abc")
-    assert world.clock.pauses == [1.2, 2.4, 4.8]
+    assert world.clock.pauses == [2.0, 4.0, 8.0]
 
 
 @pytest.mark.parametrize("body", [{}, {"items": []}, {"items": [{"epoch": 5}]}, {"items": [None]}])
@@ -297,7 +297,7 @@ def test_an_answer_without_an_epoch_is_an_outage(world: World, body: Any) -> Non
     world.log.events = list("abc")
     world.log.faults = [None, httpx.Response(200, json=body)]
     assert world.read() == list("abc")
-    assert world.clock.pauses == [1.2]
+    assert world.clock.pauses == [2.0]
 
 
 def test_a_server_that_does_not_hold_requests_is_asked_seldom(world: World) -> None:

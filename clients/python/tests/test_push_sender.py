@@ -98,7 +98,7 @@ def test_the_numbers_are_asked_for_until_the_server_is_back() -> None:
         sender.run()
     assert sender.pushes == [("1", 99, False)]
     # Each with its random part.
-    assert sender.clock.pauses == [1.2, 2.4, 4.8, 9.6, 19.2, 38.4, 72.0, 72.0, 72.0, 72.0]
+    assert sender.clock.pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, *[120.0] * 4]
 
 
 def test_erased_users_are_left_out() -> None:

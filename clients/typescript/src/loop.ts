@@ -2,7 +2,7 @@
 // answer that brought nothing.
 
 import { type Answer, type Trouble, troubleOf } from "./answer.js";
-import { isRetryable, jitterMs, pauseMs, retryAfterMs } from "./pace.js";
+import { isRetryable, jitterOf, pauseOf, retryAfterMs } from "./pace.js";
 
 /** What the loop waits for. */
 export type LoopTask =
@@ -109,14 +109,14 @@ function cancelTask(draft: LoopDraft): void {
   draft.state.task = null;
 }
 
-export function sleep(draft: LoopDraft, ms: number): void {
-  draft.state.task = { type: "sleep", id: startSleep(draft, ms) };
+export function sleep(draft: LoopDraft, ms: number, jitterMs?: number): void {
+  draft.state.task = { type: "sleep", id: startSleep(draft, ms, jitterMs) };
 }
 
 /** A sleep of the loop or of something beside it. */
-export function startSleep(draft: LoopDraft, ms: number): number {
+export function startSleep(draft: LoopDraft, ms: number, jitterMs = jitterOf(ms)): number {
   const id = nextId(draft);
-  draft.effects.push({ type: "sleep", id, ms, jitter_ms: jitterMs(ms) });
+  draft.effects.push({ type: "sleep", id, ms, jitter_ms: jitterMs });
   return id;
 }
 
@@ -159,7 +159,7 @@ export function retry(draft: LoopDraft, trouble: Trouble, retryAfterS?: number):
   state.task = null;
   // What the server asks for also holds for a user who comes back to the page.
   state.not_before = Math.max(state.not_before, draft.now + retryAfterMs(retryAfterS));
-  if (state.running) sleep(draft, pauseMs(state.failures, retryAfterS));
+  if (state.running) sleep(draft, ...pauseOf(state.failures, retryAfterS));
 }
 
 /** The first that holds; `settled` and `unsettled` are the machine's own. */

@@ -12,7 +12,7 @@ const BACKOFF_MAX_MS = 60_000;
 const RETRY_AFTER_MAX_S = 3_600;
 
 /** 1 s, 2 s, 4 s … 60 s. */
-export function backoffMs(failures: number): number {
+function backoffMs(failures: number): number {
   return Math.min(BACKOFF_MS * 2 ** Math.min(failures - 1, 10), BACKOFF_MAX_MS);
 }
 
@@ -21,14 +21,19 @@ export function retryAfterMs(retryAfterS: number | undefined): number {
   return Math.min(Math.max(retryAfterS ?? 0, 0), RETRY_AFTER_MAX_S) * 1_000;
 }
 
-/** After failures in a row. A server that asks for no pause, or always for the same one, gets the backoff all the same. */
-export function pauseMs(failures: number, retryAfterS?: number): number {
-  return Math.max(backoffMs(failures), retryAfterMs(retryAfterS));
+/**
+ * The pause after failures in a row, and its random part. A server that asks for no pause, or always for the same one,
+ * gets the backoff all the same. Clients that lost a node together come back over a time as long as the backoff.
+ */
+export function pauseOf(failures: number, retryAfterS?: number): [ms: number, jitterMs: number] {
+  const backoff = backoffMs(failures);
+  const ms = Math.max(backoff, retryAfterMs(retryAfterS));
+  return [ms, Math.max(backoff, jitterOf(ms))];
 }
 
-/** The random part of a pause is at most a fifth of it, so that clients do not come back together. */
-export function jitterMs(pauseMs: number): number {
-  return Math.floor(pauseMs / 5);
+/** The random part of any other sleep. */
+export function jitterOf(ms: number): number {
+  return Math.floor(ms / 5);
 }
 
 /** Whether the same request may succeed later. Every other error needs the app. */

@@ -3,7 +3,7 @@
 
 import { inTime, pause } from "./deadline.js";
 import { NoAnswerError, ProblemError } from "./errors.js";
-import { jitterMs, pauseMs } from "./pace.js";
+import { pauseOf } from "./pace.js";
 import { mayRepeat } from "./repeat.js";
 import { authorize, type Token, Tokens, type Used } from "./tokens.js";
 
@@ -62,8 +62,8 @@ async function sendUntil(left: number, request: Request, send: () => Promise<Res
 }
 
 function pauseAfter(error: unknown, attempt: number): number | undefined {
-  const ms = pauseMs(attempt, error instanceof ProblemError ? error.retryAfterS : undefined);
-  return ms > MAX_RETRY_PAUSE_MS ? undefined : ms + Math.random() * jitterMs(ms);
+  const [ms, jitterMs] = pauseOf(attempt, error instanceof ProblemError ? error.retryAfterS : undefined);
+  return ms > MAX_RETRY_PAUSE_MS ? undefined : ms + Math.random() * jitterMs;
 }
 
 async function sendOnce(request: Request, limitMs: number, tokens: Tokens, send: Fetch): Promise<Response> {

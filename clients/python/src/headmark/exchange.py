@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from .call import Answer, Call
 from .clock import Clock
 from .errors import NoAnswerError, ProblemError, json_of, problem_of, retry_after_of
-from .pace import is_retryable, jitter_ms, pause_ms
+from .pace import is_retryable, pause_of
 from .tokens import Used
 from .visible import is_visible, visible
 
@@ -111,8 +111,9 @@ def may_retry(call: Call[Any], error: ProblemError | NoAnswerError) -> bool:
 
 
 def pause_after(error: ProblemError | NoAnswerError, failures: int, clock: Clock) -> float:
-    ms = pause_ms(failures, error.retry_after_s if isinstance(error, ProblemError) else None)
-    return (ms + clock.random() * jitter_ms(ms)) / 1_000
+    retry_after_s = error.retry_after_s if isinstance(error, ProblemError) else None
+    ms, jitter_ms = pause_of(failures, retry_after_s)
+    return (ms + clock.random() * jitter_ms) / 1_000
 
 
 def headers_of(call: Call[Any], tag: str | None) -> dict[str, str]:

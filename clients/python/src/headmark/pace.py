@@ -23,15 +23,18 @@ def retry_after_ms(retry_after_s: float | None) -> int:
     return int(min(max(retry_after_s or 0, 0), RETRY_AFTER_MAX_S) * 1_000)
 
 
-def pause_ms(failures: int, retry_after_s: float | None = None) -> int:
-    """After failures in a row. A server that asks for no pause, or always for the same one, gets
-    the backoff all the same."""
-    return max(backoff_ms(failures), retry_after_ms(retry_after_s))
+def pause_of(failures: int, retry_after_s: float | None = None) -> tuple[int, int]:
+    """The pause after failures in a row, and its random part, in milliseconds. A server that asks
+    for no pause, or always for the same one, gets the backoff all the same. Clients that lost a
+    node together come back over a time as long as the backoff."""
+    backoff = backoff_ms(failures)
+    ms = max(backoff, retry_after_ms(retry_after_s))
+    return ms, max(backoff, jitter_of(ms))
 
 
-def jitter_ms(pause_ms: int) -> int:
-    """The random part of a pause, so that clients do not come back together."""
-    return pause_ms // 5
+def jitter_of(ms: int) -> int:
+    """The random part of any other sleep."""
+    return ms // 5
 
 
 def is_retryable(status: int) -> bool:

@@ -3,7 +3,7 @@
 
 import type { Answer } from "../answer.js";
 import { canRepeat, nextId, startSleep } from "../loop.js";
-import { pauseMs, retryAfterMs } from "../pace.js";
+import { pauseOf, retryAfterMs } from "../pace.js";
 import type { CursorState, InboxDraft as Draft } from "./types.js";
 
 export function initialCursor(sent: number): CursorState {
@@ -59,7 +59,7 @@ export function answerCursor(draft: Draft, id: number, answer: Answer | null): v
   const failures = cursor.failures + 1;
   const paused_until = draft.now + retryAfterMs(answer?.retry_after_s);
   draft.state.cursor = { ...cursor, failures, paused_until, task: null };
-  if (draft.state.running) sleep(draft, pauseMs(failures, answer?.retry_after_s));
+  if (draft.state.running) sleep(draft, ...pauseOf(failures, answer?.retry_after_s));
 }
 
 export function wakeCursor(draft: Draft, id: number): void {
@@ -75,6 +75,6 @@ function send(draft: Draft, seq: number, gapMs: number): void {
   draft.effects.push({ type: "put_cursor", id, seq });
 }
 
-function sleep(draft: Draft, ms: number): void {
-  draft.state.cursor = { ...draft.state.cursor, task: { type: "sleep", id: startSleep(draft, ms) } };
+function sleep(draft: Draft, ms: number, jitterMs?: number): void {
+  draft.state.cursor = { ...draft.state.cursor, task: { type: "sleep", id: startSleep(draft, ms, jitterMs) } };
 }

@@ -3,7 +3,7 @@
 
 import { troubleOf } from "../answer.js";
 import { canRepeat, nextId, startSleep } from "../loop.js";
-import { pauseMs, retryAfterMs } from "../pace.js";
+import { pauseOf, retryAfterMs } from "../pace.js";
 import { headOf, withAnswer } from "./summary.js";
 import type { PollerDraft as Draft, PollerEvent, PollerState, Reset } from "./types.js";
 
@@ -98,11 +98,11 @@ function retry(draft: Draft, reset: Reset, retryAfterS?: number): void {
   // What the server asks for also holds after a stop and a start.
   const failed: Reset = { ...reset, failures, not_before: draft.now + retryAfterMs(retryAfterS), task: null };
   replace(draft, reset, failed);
-  if (draft.state.running) sleep(draft, failed, pauseMs(failures, retryAfterS));
+  if (draft.state.running) sleep(draft, failed, ...pauseOf(failures, retryAfterS));
 }
 
-function sleep(draft: Draft, reset: Reset, ms: number): void {
-  replace(draft, reset, { ...reset, task: { type: "sleep", id: startSleep(draft, ms) } });
+function sleep(draft: Draft, reset: Reset, ms: number, jitterMs?: number): void {
+  replace(draft, reset, { ...reset, task: { type: "sleep", id: startSleep(draft, ms, jitterMs) } });
 }
 
 function byTask(draft: Draft, id: number): Reset | undefined {

@@ -3,7 +3,7 @@
 
 import { NO_ANSWER } from "../answer.js";
 import { command, initialLoop, mayRequest, nextId, refuse, retry, sleep, statusOf, succeed, takePace } from "../loop.js";
-import { backoffMs, DEFAULT_INTERVAL_MS, isEarly, MIN_GAP_MS } from "../pace.js";
+import { DEFAULT_INTERVAL_MS, isEarly, MIN_GAP_MS, pauseOf } from "../pace.js";
 import type { UnreadSummary } from "../types.js";
 import { addReset, answerReset, dropResets, failReset, holdResets, sendHeldResets, wakeReset } from "./resets.js";
 import { keepMissing, withResets } from "./summary.js";
@@ -113,7 +113,7 @@ function isKnown({ known, revision, shared_revision }: PollerState, body: Unread
 /** An older answer was on its way while a newer one arrived. Ask again soon, but never in a hot loop. */
 function askAgain(draft: PollerDraft, failures: number): void {
   draft.state.failures = failures;
-  sleep(draft, backoffMs(failures));
+  sleep(draft, ...pauseOf(failures));
 }
 
 /** Takes an answer over, unless it is older than what is known. */

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import TypedDict
 
-from ..pace import pause_ms, retry_after_ms
+from ..pace import pause_of, retry_after_ms
 from .loop import AnswerFields, Cancel, can_repeat, next_id, start_sleep
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def answered(draft: InboxDraft, id: int, answer: AnswerFields | None) -> None:
     paused_until = draft.now + retry_after_ms(retry_after_s)
     draft.state.cursor = replace(cursor, failures=failures, paused_until=paused_until, task=None)
     if draft.state.running:
-        _sleep(draft, pause_ms(failures, retry_after_s))
+        _sleep(draft, *pause_of(failures, retry_after_s))
 
 
 def wake(draft: InboxDraft, id: int) -> None:
@@ -113,6 +113,6 @@ def _send(draft: InboxDraft, seq: int, gap_ms: int) -> None:
     draft.effects.append(PutCursor(type="put_cursor", id=task.id, seq=seq))
 
 
-def _sleep(draft: InboxDraft, ms: int) -> None:
-    task = CursorTask("sleep", start_sleep(draft, ms))
+def _sleep(draft: InboxDraft, ms: int, jitter_ms: int | None = None) -> None:
+    task = CursorTask("sleep", start_sleep(draft, ms, jitter_ms))
     draft.state.cursor = replace(draft.state.cursor, task=task)

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from .. import routes
 from ..call import Answer, Call
 from ..errors import HeadmarkError, NoAnswerError, ProblemError
-from ..pace import is_early, is_retryable, jitter_ms, pause_ms
+from ..pace import is_early, is_retryable, jitter_of, pause_of
 from ..types import EventOut, EventsOut
 
 # Nobody has this id, so the query says nothing but the epoch. It makes no user. `headmark doctor`
@@ -125,7 +125,7 @@ def read_events(
         if is_early(now_ms() - started_at, wait_s or 1):
             interval_s = page.poll_interval_s
             ms = INTERVAL_MS if interval_s is None else int(interval_s * 1_000)
-            yield Pause(ms, jitter_ms(ms))
+            yield Pause(ms, jitter_of(ms))
 
 
 def ask_epoch() -> Generator[Step, Outcome, str | Outcome]:
@@ -160,5 +160,4 @@ def pause_after(error: Outcome, failures: int) -> Pause:
         asked_s = error.retry_after_s
     elif not isinstance(error, NoAnswerError):
         raise TypeError(f"not the outcome of a call: {error!r}")
-    ms = pause_ms(failures, asked_s)
-    return Pause(ms, jitter_ms(ms))
+    return Pause(*pause_of(failures, asked_s))

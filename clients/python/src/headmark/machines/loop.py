@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from typing_extensions import NotRequired, TypedDict
 
-from ..pace import DEFAULT_INTERVAL_MS, is_retryable, jitter_ms, pause_ms, retry_after_ms
+from ..pace import DEFAULT_INTERVAL_MS, is_retryable, jitter_of, pause_of, retry_after_ms
 
 Signal = Literal["hidden", "visible", "offline", "online"]
 Command = Literal["start", "stop", "refresh", "hidden", "visible", "offline", "online"]
@@ -173,14 +173,16 @@ def cancel_task(draft: AnyDraft) -> None:
     draft.state.task = None
 
 
-def sleep(draft: AnyDraft, ms: int) -> None:
-    draft.state.task = Task("sleep", start_sleep(draft, ms))
+def sleep(draft: AnyDraft, ms: int, jitter_ms: int | None = None) -> None:
+    draft.state.task = Task("sleep", start_sleep(draft, ms, jitter_ms))
 
 
-def start_sleep(draft: AnyDraft, ms: int) -> int:
+def start_sleep(draft: AnyDraft, ms: int, jitter_ms: int | None = None) -> int:
     """A sleep of the loop or of something next to it."""
     id = next_id(draft)
-    draft.effects.append(Sleep(type="sleep", id=id, ms=ms, jitter_ms=jitter_ms(ms)))
+    if jitter_ms is None:
+        jitter_ms = jitter_of(ms)
+    draft.effects.append(Sleep(type="sleep", id=id, ms=ms, jitter_ms=jitter_ms))
     return id
 
 
@@ -239,7 +241,7 @@ def retry(draft: AnyDraft, trouble: Trouble, retry_after_s: float | None = None)
     # What the server asks for also holds for a user who comes back.
     state.not_before = max(state.not_before, draft.now + retry_after_ms(retry_after_s))
     if state.running:
-        sleep(draft, pause_ms(state.failures, retry_after_s))
+        sleep(draft, *pause_of(state.failures, retry_after_s))
 
 
 CommonStatus = Literal["failed", "idle", "paused", "retrying"]

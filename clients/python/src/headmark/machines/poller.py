@@ -8,7 +8,7 @@ from typing import Literal
 
 from typing_extensions import NotRequired, TypedDict
 
-from ..pace import MIN_GAP_MS, backoff_ms, is_early
+from ..pace import MIN_GAP_MS, is_early, pause_of
 from ..types import UnreadSummaryOut
 from . import resets
 from .loop import (
@@ -181,7 +181,7 @@ def _answer(draft: PollerDraft, event: PollAnswer, task: Task) -> None:
         if not _accept(draft, event["body"], event.get("tag")):
             # A newer one overtook it. Ask again soon, but never in a hot loop.
             state.failures = failures
-            sleep(draft, backoff_ms(failures))
+            sleep(draft, *pause_of(failures))
         else:
             _go_on(draft, is_news or is_held)
     elif event["status"] == 304:

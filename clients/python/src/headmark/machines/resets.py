@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from typing_extensions import NotRequired, TypedDict
 
-from ..pace import pause_ms, retry_after_ms
+from ..pace import pause_of, retry_after_ms
 from ..types import UnreadSummaryOut
 from .loop import (
     AnswerFields,
@@ -187,11 +187,12 @@ def _retry(draft: PollerDraft, reset: Reset, retry_after_s: float | None = None)
     failed = replace(reset, failures=failures, not_before=not_before, task=None)
     _replace(draft, reset, failed)
     if draft.state.running:
-        _sleep(draft, failed, pause_ms(failures, retry_after_s))
+        _sleep(draft, failed, *pause_of(failures, retry_after_s))
 
 
-def _sleep(draft: PollerDraft, reset: Reset, ms: int) -> None:
-    _replace(draft, reset, replace(reset, task=Task("sleep", start_sleep(draft, ms))))
+def _sleep(draft: PollerDraft, reset: Reset, ms: int, jitter_ms: int | None = None) -> None:
+    task = Task("sleep", start_sleep(draft, ms, jitter_ms))
+    _replace(draft, reset, replace(reset, task=task))
 
 
 def _by_task(draft: PollerDraft, id: int) -> Reset | None:
