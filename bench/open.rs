@@ -33,7 +33,7 @@ pub(crate) struct OpenLoad {
     pub(crate) duration: Duration,
 }
 
-/// What came of one round.
+/// The latencies of one round.
 #[derive(Debug)]
 pub(crate) struct Round {
     us: Histogram<u64>,
@@ -41,7 +41,7 @@ pub(crate) struct Round {
     lateness_us: Histogram<u64>,
 }
 
-/// What came of the rounds of a side.
+/// The latencies of all rounds of a side.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     /// Of all rounds, in microseconds.

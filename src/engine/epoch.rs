@@ -207,10 +207,9 @@ async fn read(conn: &mut Conn) -> DbResult<(String, String)> {
     conn.fetch(&READ, &[]).await?.into_iter().next().ok_or(sqlx::Error::RowNotFound)
 }
 
-/// The history that was noted with the epoch; empty where there is none.
+/// The history that was noted with the epoch, which [`ensure`] has made.
 pub async fn noted_history(conn: &mut Conn) -> DbResult<String> {
-    let rows: Vec<(String, String)> = conn.fetch(&READ, &[]).await?;
-    Ok(rows.into_iter().next().map(|(_, history)| history).unwrap_or_default())
+    read(conn).await.map(|(_, history)| history)
 }
 
 /// What Postgres says where its state does not allow what is asked. A standby writes no log, so it is in no history

@@ -18,7 +18,7 @@ const FAIR_EVERY: u32 = 64;
 /// How many of those who wait are looked at for one from home.
 const MAX_LOOK: usize = 64;
 
-/// How many may at least be in the queue before those who have given up are removed from it.
+/// The shortest queue from which waits that have ended are removed.
 const MIN_LOOK: usize = 64;
 
 /// What is kept, and who waits for it. Never both, but for those who have given up.
@@ -27,8 +27,8 @@ pub(super) struct Shelves<T> {
     /// What was used last is on top, so that what nobody needs grows old.
     kept: Vec<(Home, T)>,
     waiting: VecDeque<(Home, oneshot::Sender<T>)>,
-    /// From how many on it is looked again who has given up. Twice those who were left the last time: where most
-    /// still wait, not each one more looks at all.
+    /// From which length of the queue on, waits that have ended are removed. Twice what was left the last time:
+    /// where most still wait, not each further wait looks at all.
     look_at: usize,
     /// How many were handed to somebody who waited.
     handed: u32,

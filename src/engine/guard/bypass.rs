@@ -106,7 +106,7 @@ mod tests {
         bypass.holds_until(15_000);
         bypass.entered(3000);
         assert!(bypass.allows(6000) && bypass.is_on());
-        // It has lapsed. The row is raised, and a refresh tells of it while others may not have seen it.
+        // It has lapsed. The row is raised, and a refresh tells of it before other nodes have seen it.
         assert!(bypass.stop() && !bypass.stop());
         bypass.holds_until(60_000);
         assert!(!bypass.allows(46_000) && !bypass.is_on());

@@ -51,7 +51,7 @@ impl Guard {
     /// server that is no longer the database.
     #[must_use]
     pub fn history_number(&self) -> u64 {
-        self.seen_history.get().number
+        self.seen_history.number()
     }
 
     /// Whether a new connection leads to the history of the database that this node has seen. In another one, what
@@ -62,12 +62,12 @@ impl Guard {
     /// # Errors
     /// The driver's own.
     pub async fn is_in_seen_history(&self, conn: &mut Conn) -> DbResult<bool> {
-        if self.seen_history.get().history.is_empty() {
+        if self.seen_history.history().is_empty() {
             return Ok(true);
         }
         let history = epoch::history(conn).await?;
         // Looked at afterwards, as this node may have looked meanwhile.
-        let is_seen = history == self.seen_history.get().history;
+        let is_seen = history == self.seen_history.history();
         if !is_seen {
             tracing::warn!(history, "a lane meets another history of the database; writes are refused");
             self.set_lock(Lock::Lost);

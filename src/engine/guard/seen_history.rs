@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct SeenHistory(Mutex<Seen>);
 
 /// A history, and how often it was another one before.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) history: String,
-    pub(super) number: u64,
+#[derive(Debug, Default)]
+struct Seen {
+    history: String,
+    number: u64,
 }
 
 impl SeenHistory {
@@ -21,8 +21,12 @@ impl SeenHistory {
         }
     }
 
-    pub(super) fn get(&self) -> Seen {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn number(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).number
+    }
+
+    pub(super) fn history(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).history.clone()
     }
 }
 
@@ -35,7 +39,7 @@ mod tests {
         let seen = SeenHistory::default();
         let number = |history: &str| {
             seen.set(history.to_owned());
-            seen.get().number
+            seen.number()
         };
         assert_eq!(["a", "a", "b", "b", "", "b"].map(number), [1, 1, 2, 2, 3, 4]);
     }
