@@ -1,8 +1,5 @@
 //! What looks after numbers leaves erased users alone: while their rows go, and for ever after.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
-
 use headmark::base::ids::UserId;
 use headmark::maintenance::recount::Recount;
 use headmark::maintenance::scrub::scrub;
@@ -10,7 +7,7 @@ use serde_json::json;
 
 use super::{erase, erased, node};
 use crate::both_tiers;
-use crate::support::{Client, Hand, Node, eventually};
+use crate::support::{Client, Hand, Node, Pause, eventually};
 
 fn users() -> Vec<UserId> {
     [1_i64, 2].map(|user| user.try_into().unwrap()).into()
@@ -77,29 +74,18 @@ both_tiers! {
         client.put("/v1/users/2/posts/a", &json!({})).await.ok();
         let mut hand = Hand::on(&world).await;
         hand.run("update heads set head = 0 where owner_id = 2").await;
-        let pause = Arc::new(Barrier::new(2));
-        let (both, hits) = (Arc::clone(&pause), AtomicUsize::new(0));
-        let wait = move || {
-            // It waits twice at the first repair: until this has seen it, and until the creator is erased.
-            if hits.fetch_add(1, Ordering::SeqCst) == 0 {
-                both.wait();
-                both.wait();
-            }
-        };
-        fail::cfg_callback("recount::before_repair", wait).unwrap();
+        let pause = Pause::at("recount::before_repair");
         let db = node.app.state().db.clone();
         let repair = tokio::spawn(async move {
             let recount = Recount { user: Some(2.try_into().unwrap()), dry_run: false };
             let mut said = Vec::new();
             recount.run(&db, |difference| said.push(difference.to_string())).await.map(|_| said)
         });
-        let (first, second) = (Arc::clone(&pause), pause);
-        tokio::task::spawn_blocking(move || first.wait()).await.unwrap();
+        pause.reached().await;
         let location = erase(client, 2).await;
         erased(client, &location).await;
-        tokio::task::spawn_blocking(move || second.wait()).await.unwrap();
+        pause.go_on().await;
         let said = repair.await.unwrap().unwrap();
-        fail::remove("recount::before_repair");
         assert!(!said.is_empty(), "there was something to repair");
         for table in ["heads", "users"] {
             let column = if table == "heads" { "owner_id" } else { "user_id" };

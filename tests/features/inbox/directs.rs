@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use headmark::base::clock::DAY_MS;
 use headmark::features::inbox::expiry::{Walk, sweep};
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{chats, inbox, message, read, send, seqs, sums, unread};
 use crate::both_tiers;
-use crate::support::{Client, Hand, Node};
+use crate::support::{Client, Hand, Node, Pause};
 
 async fn direct(client: &Client, user: i64, peer: i64) -> Value {
     client.get(&format!("/v1/users/{user}/directs/{peer}")).await.ok()
@@ -60,13 +59,12 @@ both_tiers! {
         let node = world.node().await;
         let client = &node.client;
         send(client, 1, 2, "a").await;
-        fail::cfg("inbox::history_read", "sleep(1500)").unwrap();
-        let reader = client.clone();
+        let (pause, reader) = (Pause::at("inbox::history_read"), client.clone());
         let page = tokio::spawn(async move { history(&reader, "after=1").await });
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        pause.reached().await;
         send(client, 1, 2, "b").await;
+        pause.go_on().await;
         let page = page.await.unwrap();
-        fail::remove("inbox::history_read");
         assert_eq!((&page["items"], &page["head"], &page["next_after"]), (&json!([]), &json!(1), &json!(1)));
         assert_eq!(seqs(&history(client, "after=1").await), [2]);
         node.stop().await;
