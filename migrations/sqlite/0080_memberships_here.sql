@@ -1,0 +1,1 @@
+create index memberships_here on memberships (group_id, ordinal) where to_seq < 0;
