@@ -180,6 +180,35 @@ async fn engine_a_replica_that_stands_still_or_is_gone_is_not_read() {
     scene.stop().await;
 }
 
+/// Who has seen that a message was recalled, through whichever node, does not see it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_recalled_message_does_not_come_back_from_the_replica() {
+    let scene = Scene::new().await;
+    scene.until("ok").await;
+    let [writer, reader] = &scene.nodes;
+    let service = writer.service();
+    service.put("/v1/groups/7", &json!({})).await.ok();
+    service.post("/v1/groups/7/members", &json!({"user_ids": ["9", "2"]})).await.ok();
+    for id in 0..4 {
+        let message = json!({"sender_id": "2", "client_id": id.to_string(), "content": "c"});
+        service.post("/v1/groups/7/messages", &message).await.ok();
+    }
+    tokio::time::sleep(SHOWS_WITHIN).await;
+    let (here, there, path) = (writer.user(9), reader.user(9), "/v1/groups/7/messages?after=1");
+    there.get(path).await.ok();
+    let mut hand = scene.replica().await;
+    hand.execute("select pg_wal_replay_pause()").await.unwrap();
+    service.delete("/v1/groups/7/messages/3").await;
+    let seen = here.get(path).await;
+    let tag = seen.header("etag").to_owned();
+    assert_eq!(seen.ok()["items"][1]["recalled"], true);
+    let again = there.get_if_changed(path, &tag).await;
+    assert_eq!(again.status, 304, "{}", again.text);
+    hand.execute("select pg_wal_replay_resume()").await.unwrap();
+    drop(hand);
+    scene.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_an_export_reads_the_replica_once_it_has_everything() {
     let scene = Scene::new().await;

@@ -166,10 +166,12 @@ async fn list_group_messages(
     let (place, limit, wait) = (params.place()?, pages::limit_of(params.limit)?, polling::wait_of(params.wait)?);
     let (user, changes) = (path.user(), (wait > 0).then(|| state.changes.listen(path.group)).flatten());
     let last = LastRead::new(&state, path.group, user, wait > 0);
+    // A replica may be behind what the client has seen, and a recall raises no number in its tag.
+    let may_be_late = wait == 0 && !tags.is_present();
     let read = |_: Seen| {
         let (state, path, last) = (&state, &path, &last);
         async move {
-            let page = last.read(read(state, path, place, limit, wait > 0)).await?;
+            let page = last.read(read(state, path, place, limit, may_be_late)).await?;
             Ok(PolledValue { version: Some(page.version), value: page, changes_at: None })
         }
     };
@@ -181,12 +183,12 @@ async fn list_group_messages(
     }
 }
 
-async fn read(state: &GroupContext, path: &GroupPath, place: Place, limit: u32, waits: bool) -> Result<PageBody> {
+async fn read(state: &GroupContext, path: &GroupPath, place: Place, limit: u32, may_be_late: bool) -> Result<PageBody> {
     let view = path.view(&state.db).await?;
     // Up to the head that was read first: then head and messages belong together.
     let window = Window::new(place, limit, view.since.unwrap_or(0), view.head);
     let older = in_time(older(&state.db, path.group, window.older)).await?;
-    let newer = in_time(newer(state, path, window.newer, waits)).await?;
+    let newer = in_time(newer(state, path, window.newer, may_be_late)).await?;
     match window.page(older, newer) {
         Ok(page) => {
             let page = GroupMessagesOut::new(page, place);
@@ -203,13 +205,13 @@ async fn older(db: &Db, group: GroupId, stretch: Option<Stretch>) -> DbResult<Fo
     }
 }
 
-/// Reads messages upwards, from a replica too where a member asks once. Head and membership are the
-/// primary's, so what a replica does not have yet is missed and read there. What this node has
+/// Reads messages upwards, from a replica too where a member asks once, without a tag. Head and membership
+/// are the primary's, so what a replica does not have yet is missed and read there. What this node has
 /// recalled shows here at once. A held poll keeps what it read, so it reads from the primary.
-async fn newer(state: &GroupContext, path: &GroupPath, stretch: Option<Stretch>, waits: bool) -> DbResult<FoundMessages> {
+async fn newer(state: &GroupContext, path: &GroupPath, stretch: Option<Stretch>, may_be_late: bool) -> DbResult<FoundMessages> {
     let Some(stretch) = stretch.filter(|stretch| stretch.up_to > stretch.above) else { return Ok(Vec::new()) };
     let read = |db| lists::messages(db, path.group, stretch);
-    if path.user().is_some() && !waits && !state.recalled.has(&path.group) {
+    if path.user().is_some() && may_be_late && !state.recalled.has(&path.group) {
         let messages = state.pages.read(read).await?;
         let last = messages.last().map_or(stretch.above, |(seq, _)| *seq);
         if last == stretch.up_to || i64::try_from(messages.len()) == Ok(stretch.rows()) {
