@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::bitmaps::{ReceiptBitmapsOut, bitmaps};
-use super::{Count, Recipient, Spans};
+use super::{Count, Known, Recipient, Spans};
 use crate::base::error::Error;
 use crate::base::fingerprint::Fingerprint;
 use crate::base::ids::UserId;
@@ -100,10 +100,10 @@ pub(super) enum Shown {
 }
 
 /// What the answer depends on: the progress of all, and a fingerprint of what is shown.
-pub(super) fn version(spans: &Spans, numbers: impl IntoIterator<Item = i64>) -> Version {
+pub(super) fn version(known: &Known, numbers: impl IntoIterator<Item = i64>) -> Version {
     let mut shown = Fingerprint::default();
     numbers.into_iter().for_each(|number| shown.add(number));
-    Version { revision: spans.progress(), shared: shown.finish() }
+    Version { revision: known.progress(), shared: shown.finish() }
 }
 
 pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<ReceiptsAnswer, Error> {
@@ -127,13 +127,13 @@ pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most
     }
 }
 
-pub(super) fn version_of(spans: &Spans, value: &ReceiptsAnswer) -> Version {
+pub(super) fn version_of(known: &Known, value: &ReceiptsAnswer) -> Version {
     match value {
-        ReceiptsAnswer::Counts(of) => version(spans, [of.recipients, of.read_count]),
+        ReceiptsAnswer::Counts(of) => version(known, [of.recipients, of.read_count]),
         ReceiptsAnswer::Members(page) => {
-            version(spans, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left), i64::from(of.user_id.is_some())]))
+            version(known, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left), i64::from(of.user_id.is_some())]))
         }
-        ReceiptsAnswer::Bitmaps(of) => version(spans, of.numbers()),
+        ReceiptsAnswer::Bitmaps(of) => version(known, of.numbers()),
     }
 }
 

@@ -134,7 +134,7 @@ async fn get_receipts(
             let sender = sender_of(&state.receipts, &known, path, seq).await?;
             let value = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
             must_share(&state.entries, path.user()).await?;
-            let version = Some(version_of(&known.spans, &value));
+            let version = Some(version_of(&known, &value));
             Ok(PolledValue { value, version, changes_at: None })
         }
     };
@@ -191,7 +191,7 @@ async fn list_receipts(
             let value = screenful(&known.spans, from, to, &senders, path.user());
             must_share(&state.entries, path.user()).await?;
             let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
-            let version = Some(version(&known.spans, numbers));
+            let version = Some(version(&known, numbers));
             Ok(PolledValue { value, version, changes_at: None })
         }
     };

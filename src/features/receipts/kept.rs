@@ -32,13 +32,22 @@ pub struct Known {
     pub spans: Spans,
 }
 
+impl Known {
+    /// Goes up with each change of what is shown: with the memberships ([`Spans::progress`]), and with each recall.
+    #[must_use]
+    pub fn progress(&self) -> i64 {
+        self.spans.progress().saturating_add(self.terms.recalls)
+    }
+}
+
 /// What was read, and before which change.
 #[derive(Debug)]
 struct Read<T> {
     what: Arc<T>,
     change: u64,
-    /// How many messages there were, at least.
+    /// How many messages there were, and how often the group's stream had changed, at least.
     head: i64,
+    version: i64,
     at: Instant,
 }
 
@@ -51,8 +60,10 @@ impl<T> Clone for Read<T> {
 /// What must not be shown any older.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AtLeast {
-    /// What the client has seen (see [`Spans::progress`]).
+    /// What the client has seen (see [`Known::progress`]).
     pub progress: i64,
+    /// How often the group's stream has changed.
+    pub version: i64,
     /// The message that is asked about: its recipients are the members when it was sent.
     pub seq: i64,
     /// This moment.
@@ -61,7 +72,7 @@ pub struct AtLeast {
 
 impl<T> Read<T> {
     fn is_good(&self, change: u64, least: AtLeast) -> bool {
-        let seen = self.change == change && self.head >= least.seq;
+        let seen = self.change == change && self.head >= least.seq && self.version >= least.version;
         seen && least.at.is_none_or(|at| self.at >= at) && self.at.elapsed() < KEPT
     }
 }
@@ -120,9 +131,9 @@ impl Receipts {
             // The head comes first, so that the memberships are not older.
             let terms = self.terms(group).await?;
             let spans = Spans::new(in_time(store::spans(&self.db, group)).await?);
-            Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, at })
+            Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, version: terms.version, at })
         };
-        let is_good = |read: &Read<Known>| read.is_good(change, least) && read.what.spans.progress() >= least.progress;
+        let is_good = |read: &Read<Known>| read.is_good(change, least) && read.what.progress() >= least.progress;
         Ok(get_or_read(&self.groups, group, is_good, read).await?.what)
     }
 
@@ -135,8 +146,8 @@ impl Receipts {
     pub async fn group_as_seen(&self, group: GroupId, by: Option<UserId>, seen: i64, seq: i64) -> Result<Arc<Known>> {
         let doubted = by.is_some_and(|user| self.doubted.has(&user));
         let progress = if doubted { 0 } else { seen };
-        let known = self.group(group, AtLeast { progress, seq, at: None }).await?;
-        if let Some(user) = by.filter(|_| known.spans.progress() < progress) {
+        let known = self.group(group, AtLeast { progress, seq, ..AtLeast::default() }).await?;
+        if let Some(user) = by.filter(|_| known.progress() < progress) {
             self.doubted.changed(user);
         }
         Ok(known)
@@ -153,15 +164,15 @@ impl Receipts {
     /// # Errors
     /// Those of the database.
     pub async fn senders(&self, group: GroupId, known: &Known, from: i64, to: i64) -> Result<Vec<Sent>> {
-        let (change, head) = (self.changes.count(group), known.terms.head);
-        let least = AtLeast { seq: to.min(head), ..AtLeast::default() };
+        let (change, Terms { head, version, .. }) = (self.changes.count(group), known.terms);
+        let least = AtLeast { seq: to.min(head), version, ..AtLeast::default() };
         let mut senders = Vec::new();
         for place in from / STRETCH..=to.min(head) / STRETCH {
             let first = place * STRETCH;
             let read = || async move {
                 let at = Instant::now();
                 let what = Arc::new(in_time(store::senders(&self.db, group, first, first + STRETCH - 1)).await?);
-                Ok(Read { what, change, head, at })
+                Ok(Read { what, change, head, version, at })
             };
             let read = get_or_read(&self.senders, (group, place), |read| read.is_good(change, least), read).await?;
             senders.extend(read.what.iter().filter(|(seq, ..)| (from..=to).contains(seq)));

@@ -111,13 +111,14 @@ impl Spans {
     /// Of these memberships, in the order of ordinals.
     #[must_use]
     pub fn new(spans: Vec<Span>) -> Self {
-        let part = |span: &Span| 1 + i64::from(span.to_seq.is_some()) + span.shown_reads() + span.hidden.changes().saturating_mul(HIDING);
+        let ends = |span: &Span| i64::from(span.to_seq.is_some()) + i64::from(span.user.is_none());
+        let part = |span: &Span| 1 + ends(span) + span.shown_reads() + span.hidden.changes().saturating_mul(HIDING);
         let progress = spans.iter().map(part).fold(0, i64::saturating_add);
         Self { spans, progress }
     }
 
     /// Goes up with each change of what is shown: with what members are seen to have read, with who
-    /// begins or ends to hide that, and with who comes and goes. Never with what somebody reads and
+    /// begins or ends to hide that, and with who comes, goes or is erased. Never with what somebody reads and
     /// hides: tags show this number.
     #[must_use]
     pub fn progress(&self) -> i64 {
@@ -232,5 +233,24 @@ impl Spans {
         }
         quit.iter_mut().zip(&there).for_each(|(quit, there)| *quit &= !there);
         Bitmaps { max_ordinal, read, quit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_erasure_shows_in_the_progress() {
+        let span = |user: Option<UserId>| Span {
+            ordinal: 1,
+            user,
+            from_seq: 0,
+            to_seq: Some(4),
+            reading: Reading::from_seq(3),
+            hidden: Hidden::default(),
+        };
+        let of = |user| Spans::new(vec![span(user)]).progress();
+        assert!(of(None) > of(UserId::try_from(7).ok()), "a tag that names the member is not the newest");
     }
 }

@@ -23,9 +23,9 @@ static SENDERS: Statement = Statement::one(
 );
 
 /// What the answers about a group's messages depend on beside its memberships. A head's version
-/// goes up with each message and each recall.
+/// goes up with each message and each recall, and the changes with each recall alone.
 static TERMS: Statement = Statement::one(
-    "select g.receipts,
+    "select g.receipts, g.changes,
         coalesce((select h.head from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
         coalesce((select h.version from heads h where h.owner_id = g.group_id and h.kind = 6 and h.name = ''), 0),
         case when g.deleted_by = '' then 0 else 1 end
@@ -45,6 +45,8 @@ pub fn statements() -> [&'static Statement; 3] {
 pub struct Terms {
     /// Whether the group keeps receipts.
     pub receipts: bool,
+    /// How many messages were recalled.
+    pub recalls: i64,
     /// How many messages there ever were.
     pub head: i64,
     /// How often the group's stream changed.
@@ -55,9 +57,10 @@ pub struct Terms {
 
 /// The terms of a group; None where there is no such group.
 pub async fn terms(db: &Db, group: GroupId) -> DbResult<Option<Terms>> {
-    let rows: Vec<(i64, i64, i64, i32)> = db.fetch(&TERMS, &[Column::Int(vec![group.get()])]).await?;
-    Ok(rows.into_iter().next().map(|(receipts, head, version, deleted)| Terms {
+    let rows: Vec<(i64, i64, i64, i64, i32)> = db.fetch(&TERMS, &[Column::Int(vec![group.get()])]).await?;
+    Ok(rows.into_iter().next().map(|(receipts, recalls, head, version, deleted)| Terms {
         receipts: receipts == 1,
+        recalls,
         head,
         version,
         deleted: deleted == 1,

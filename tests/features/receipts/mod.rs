@@ -255,6 +255,47 @@ both_tiers! {
         crate::support::Node::stop_all(nodes).await;
     }
 
+    async fn receipts_of_a_recalled_message_do_not_come_back_on_another_node(world: World) {
+        let nodes = world.nodes().await;
+        let (writer, other) = (&nodes[0].client, &nodes.last().unwrap().client);
+        make(writer, 9, &[1, 2]).await;
+        for client_id in ["a", "b", "c"] {
+            send(writer, 9, 1, client_id).await.ok();
+        }
+        let screen = "/v1/groups/9/receipts?from=1&to=2";
+        // From here on, for a second, the other node knows who sent these.
+        assert_eq!(other.get(screen).await.ok()["items"].as_array().unwrap().len(), 2);
+        writer.delete("/v1/groups/9/messages/1").await;
+        let first = writer.get(screen).await;
+        let tag = first.header("etag").to_owned();
+        assert_eq!(first.ok()["items"].as_array().unwrap().len(), 1);
+        let again = other.get_if_changed(screen, &tag).await;
+        assert_eq!(again.status, 304, "{}", again.text);
+        crate::support::Node::stop_all(nodes).await;
+    }
+
+    async fn a_poll_of_receipts_hears_of_a_recall(world: World) {
+        let nodes = world.nodes().await;
+        let (writer, other) = (nodes[0].client.clone(), nodes.last().unwrap().client.clone());
+        make(&writer, 9, &[1, 2]).await;
+        for client_id in ["a", "b"] {
+            send(&writer, 9, 1, client_id).await.ok();
+        }
+        let screen = "/v1/groups/9/receipts?from=1&to=2";
+        let tag = other.get(screen).await.header("etag").to_owned();
+        let waiting = tokio::spawn({
+            let other = other.clone();
+            async move { other.get_if_changed(&format!("{screen}&wait=30"), &tag).await }
+        });
+        // Just after the second in which the first look at the senders is kept: another one begins.
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        other.get(screen).await.ok();
+        writer.delete("/v1/groups/9/messages/1").await;
+        let woken = tokio::time::timeout(Duration::from_secs(3), waiting).await.expect("it is woken").unwrap();
+        assert_eq!(woken.ok()["items"].as_array().unwrap().len(), 1);
+        crate::support::Node::stop_all(nodes).await;
+    }
+
     async fn receipts_of_a_recalled_message_are_gone_for_a_sender_who_has_left(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
         let service = node.service();
