@@ -39,13 +39,14 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// Of the next part of a batch, the jobs of these keys are set aside too: they must not overtake those that
-    /// are. Returns the others.
-    fn stay_behind(&mut self, keys: &HashSet<i64>, part: Vec<Ticket>) -> Vec<Ticket> {
+    /// Of the next part of a batch, the jobs whose key has one that is set aside are set aside too: they must not
+    /// overtake it. Returns the others.
+    fn stay_behind(&mut self, part: Vec<Ticket>) -> Vec<Ticket> {
         // Nearly always.
-        if keys.is_empty() {
+        if self.locked.is_empty() {
             return part;
         }
+        let keys: HashSet<_> = self.locked.iter().map(Ticket::key).collect();
         let (behind, others): (Vec<_>, Vec<_>) = part.into_iter().partition(|ticket| keys.contains(&ticket.key()));
         self.locked.extend(behind);
         others
@@ -85,11 +86,9 @@ impl Remedy {
 /// Commits a batch and has its callers answered. What is left is not answered yet.
 pub(super) async fn run(lane: &mut Lane, finisher: &Finisher, pace: &mut Pace, batch: Vec<Ticket>) -> Left {
     let (mut left, mut todo) = (Left::default(), vec![batch]);
-    // Of jobs that are set aside.
-    let mut keys = HashSet::new();
     let mut progress = Instant::now();
     while let Some(batch) = todo.pop() {
-        let mut batch = left.stay_behind(&keys, batch);
+        let mut batch = left.stay_behind(batch);
         if batch.is_empty() {
             continue;
         }
@@ -130,10 +129,7 @@ pub(super) async fn run(lane: &mut Lane, finisher: &Finisher, pace: &mut Pace, b
                 let second = batch.split_off(batch.len() / 2);
                 todo.extend([second, batch]);
             }
-            Remedy::SetAside => {
-                keys.extend(batch.iter().map(Ticket::key));
-                left.locked.extend(batch);
-            }
+            Remedy::SetAside => left.locked.extend(batch),
             Remedy::Answer => refuse(batch, &failure),
             Remedy::AnswerAll => {
                 refuse(batch, &failure);
@@ -265,12 +261,11 @@ mod tests {
     fn jobs_stay_behind_those_of_their_key_that_are_set_aside() {
         let told = |tickets: &[Ticket]| tickets.iter().map(|ticket| (ticket.key(), ticket.weight)).collect::<Vec<_>>();
         let mut left = Left { put_off: Vec::new(), locked: tickets([(1, 1), (3, 2)]) };
-        let keys = HashSet::from([1, 3]);
-        let others = left.stay_behind(&keys, tickets([(2, 3), (1, 4), (3, 5), (2, 6), (1, 7)]));
+        let others = left.stay_behind(tickets([(2, 3), (1, 4), (3, 5), (2, 6), (1, 7)]));
         assert_eq!(told(&others), [(2, 3), (2, 6)]);
         assert_eq!(told(&left.locked), [(1, 1), (3, 2), (1, 4), (3, 5), (1, 7)]);
         let mut none = Left::default();
-        assert_eq!(told(&none.stay_behind(&HashSet::new(), tickets([(1, 1), (2, 2)]))), [(1, 1), (2, 2)]);
+        assert_eq!(told(&none.stay_behind(tickets([(1, 1), (2, 2)]))), [(1, 1), (2, 2)]);
         assert!(none.locked.is_empty());
     }
 
