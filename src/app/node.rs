@@ -213,7 +213,7 @@ impl App {
     }
 
     fn spawn_tasks(&self, clocks: ClockCheck, limiter: Option<Arc<Limiter>>) {
-        self.tasks.spawn(Arc::clone(&self.state.guard).run(self.stop.clone()));
+        self.tasks.spawn(Arc::clone(&self.state.guard).run(Arc::clone(&self.state.heads), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.last_seen).run(self.stop.clone()));

@@ -77,7 +77,7 @@ impl Writing {
             db: db.clone(),
             cache,
             guard: Arc::clone(&guard),
-            heads,
+            heads: Arc::clone(&heads),
             clock,
             bell: Bell::default(),
             row_sets: ROW_SETS,
@@ -85,7 +85,7 @@ impl Writing {
         };
         let lanes = Lanes::start(lanes, &engines);
         let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        tasks.spawn(Arc::clone(&guard).run(stop.clone()));
+        tasks.spawn(Arc::clone(&guard).run(heads, stop.clone()));
         tasks.close();
         Ok(Self { lanes, db, guard, tasks, stop, _data_lock: data_lock })
     }

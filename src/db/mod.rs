@@ -237,6 +237,11 @@ impl Db {
         matches!(self, Self::Postgres { shards: Some(_), .. })
     }
 
+    /// From here on nothing is read over a connection of before: it may be to a server that is no longer the database.
+    pub fn renew_connections(&self) {
+        self.reads().renew();
+    }
+
     /// Closes the pool and waits for its connections.
     pub async fn close(&self) {
         self.reads().close().await;

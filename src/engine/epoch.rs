@@ -113,7 +113,7 @@ pub async fn look(db: &Db) -> DbResult<Looked> {
     let mut conn = db.connect().await?;
     let now = history(&mut conn).await?;
     conn.run(&MAKE, &[text(&new_epoch()), text(&now)]).await?;
-    let (epoch, before) = read(&mut conn).await?;
+    let (epoch, before) = noted(&mut conn).await?;
     if now.is_empty() || now == before {
         return Ok(Looked { history: now, other: None });
     }
@@ -189,7 +189,7 @@ pub async fn renew(db: &Db, wait: Duration) -> DbResult<String> {
         tokio::time::sleep(wait).await;
     }
     conn.run(&RENEW, &[text(&new_epoch())]).await?;
-    Ok(read(&mut conn).await?.0)
+    Ok(noted(&mut conn).await?.0)
 }
 
 /// The epoch; None where there is none yet.
@@ -203,13 +203,9 @@ async fn end_entries(conn: &mut Conn) -> DbResult<()> {
     conn.run(&END_ENTRIES, &[Column::Int(vec![step])]).await.map(drop)
 }
 
-async fn read(conn: &mut Conn) -> DbResult<(String, String)> {
+/// The epoch, which [`ensure`] has made, and the history that was noted with it.
+pub async fn noted(conn: &mut Conn) -> DbResult<(String, String)> {
     conn.fetch(&READ, &[]).await?.into_iter().next().ok_or(sqlx::Error::RowNotFound)
-}
-
-/// The history that was noted with the epoch, which [`ensure`] has made.
-pub async fn noted_history(conn: &mut Conn) -> DbResult<String> {
-    read(conn).await.map(|(_, history)| history)
 }
 
 /// What Postgres says where its state does not allow what is asked. A standby writes no log, so it is in no history

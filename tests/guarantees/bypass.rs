@@ -104,7 +104,7 @@ async fn a_bypass_that_lapsed_does_not_shorten_the_wait_of_the_next() {
     tokio::time::sleep(Duration::from_secs(16)).await;
     let (began, stop) = (Instant::now(), CancellationToken::new());
     // From here on the guard refreshes its view, also while this one waits.
-    let running = tokio::spawn(Arc::clone(&guard).run(stop.clone()));
+    let running = tokio::spawn(Arc::clone(&guard).run(Arc::clone(&node.app.state().heads), stop.clone()));
     let looks = async {
         while began.elapsed() < SEEN - Duration::from_millis(200) {
             assert!(!guard.is_bypassing(), "after {:?}", began.elapsed());

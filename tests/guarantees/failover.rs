@@ -128,7 +128,7 @@ async fn engine_a_failover_that_loses_writes_begins_another_epoch() {
     clients[0].get(&format!("/v1/users/1/inbox?after=1&epoch={first}")).await.problem(410, "inbox_reset");
     // What both nodes write from here on counts from what is left, whatever they kept in memory.
     for (at, client) in clients.iter().enumerate() {
-        let raised: Value = client.post(INCREMENT, &json!({})).await.ok();
+        let raised = send(client, INCREMENT, &format!("left-{at}"), &json!({})).await;
         assert_eq!(raised["head"], 9 + i64::try_from(at).unwrap());
         for client in &clients {
             assert_eq!(shown(client).await.map(|(_, head, _)| head), raised["head"].as_i64());
@@ -137,41 +137,65 @@ async fn engine_a_failover_that_loses_writes_begins_another_epoch() {
     scene.stop().await;
 }
 
+/// The unread broadcasts of channel `news` that a poll shows; None where it is degraded or refused.
+async fn news(client: &Client) -> Option<i64> {
+    let body = client.get("/v1/users/1/badges").await.body;
+    (body["degraded"] == false).then(|| body["broadcasts"]["news"]["unread"].as_i64().unwrap_or(0))
+}
+
+/// Sends until the node takes writes again, under one idempotency key.
+async fn send(client: &Client, path: &str, key: &str, body: &Value) -> Value {
+    loop {
+        let reply = client.post_once(path, key, body).await;
+        if reply.status.is_success() {
+            return reply.body;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// A failover that is over before a node misses its connections. Whoever is told of a write after it sees that
-/// write at once on every node, though the cache shows later revisions, which are lost.
+/// write at once on every node, though the cache shows later revisions, which are lost, and the client's tag names
+/// one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn engine_a_write_just_after_a_failover_that_loses_writes_shows_at_once() {
+    const NEWS: &str = "/v1/broadcasts/news";
     let scene = Scene::new().await;
     let clients = scene.nodes.each_ref().map(|node| node.client.clone());
     clients[0].post(INCREMENT, &json!({"by": 8})).await.ok();
+    clients[0].post(NEWS, &json!({"title": "kept"})).await.ok();
     for client in &clients {
         assert_eq!(shown(client).await.map(|(_, head, _)| head), Some(8));
+        eventually_within(5, "the broadcast shows", async || news(client).await == Some(0)).await;
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
     // From here on it follows nobody, and what the primary writes is lost with it.
     scene.replica.promote();
     clients[0].post(INCREMENT, &json!({"by": 5})).await.ok();
+    for lost in ["a", "b", "c"] {
+        clients[0].post(NEWS, &json!({"title": lost})).await.ok();
+    }
     for client in &clients {
         assert_eq!(shown(client).await.map(|(_, head, _)| head), Some(13));
+        eventually_within(5, "the broadcasts show", async || news(client).await == Some(3)).await;
     }
+    let lost = clients[0].get("/v1/users/1/badges").await.header("etag").to_owned();
     scene.proxy.lead_to(&scene.replica.url()).await;
     for (client, head) in clients.iter().zip(9..) {
-        let key = format!("after-{head}");
-        let written = loop {
-            let reply = client.post_once(INCREMENT, &key, &json!({})).await;
-            if reply.status == 200 {
-                break reply.body["head"].as_i64();
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        };
-        assert_eq!(written, Some(head));
+        let written = send(client, INCREMENT, &format!("after-{head}"), &json!({})).await;
+        assert_eq!(written["head"], head);
         let until = Instant::now() + Duration::from_secs(1);
         while Instant::now() < until {
             for client in &clients {
                 let shown = shown(client).await.map(|(_, head, _)| head);
                 assert!(shown.is_none() || shown == Some(head), "{shown:?} after {head} was acknowledged");
+                let reply = client.get_if_changed("/v1/users/1/badges", &lost).await;
+                assert!(reply.status != 304, "a lost state passes for the newest one after {head} was acknowledged");
             }
         }
+        send(client, NEWS, &format!("news-{head}"), &json!({"title": "after"})).await;
+        let unread = news(client).await;
+        assert!(unread.is_none() || unread == Some(head - 8), "{unread:?} broadcasts after {} were acknowledged", head - 8);
     }
     scene.stop().await;
 }

@@ -13,6 +13,7 @@
 mod residents;
 mod shelves;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -101,20 +102,24 @@ pub struct Pool {
     acquire_timeout: Duration,
     /// One for each connection that may be lent for what is rare.
     spare: Semaphore,
+    /// How often all connections were given up: see [`Pool::renew`].
+    generation: AtomicU64,
 }
 
 #[derive(Debug)]
 struct Idle {
     conn: Conn,
     opened: Instant,
+    /// The pool's when opening it began.
+    generation: u64,
     since: Instant,
     place: Place,
 }
 
 impl Idle {
-    fn new(conn: Conn, place: Place) -> Self {
+    fn new(conn: Conn, place: Place, generation: u64) -> Self {
         let now = Instant::now();
-        Self { conn, opened: now, since: now, place }
+        Self { conn, opened: now, generation, since: now, place }
     }
 
     fn is_trusted(&self) -> bool {
@@ -127,6 +132,7 @@ impl Idle {
 pub(super) struct Lent<'a> {
     pub(super) conn: Conn,
     opened: Instant,
+    generation: u64,
     /// From where it is used.
     user: Home,
     pool: &'a Arc<Pool>,
@@ -154,7 +160,8 @@ impl Pool {
         let connections = usize::try_from(connections).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
         let places = Arc::new(Semaphore::new(connections));
         let spare = Semaphore::new(connections / SPARE);
-        Self { opener, places, residents: Arc::default(), shelves: Mutex::default(), acquire_timeout, spare }
+        let (residents, shelves, generation) = (Arc::default(), Mutex::default(), AtomicU64::new(0));
+        Self { opener, places, residents, shelves, acquire_timeout, spare, generation }
     }
 
     /// Whether there is a connection to spare for what is rare and may take its time, so that reads need not wait
@@ -178,8 +185,19 @@ impl Pool {
     pub(super) fn begin_with(&self, conn: Conn) {
         if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
             let place = self.residents.settle(self.opener.home(), permit);
-            self.keep(Idle::new(conn, place));
+            self.keep(Idle::new(conn, place, self.generation()));
         }
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Lends no connection any more that was opened before now: such a one may be to a server that is no longer the
+    /// database.
+    pub(super) fn renew(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.close_unused_since(Instant::now());
     }
 
     /// Every change is made in one step, so a poisoned lock guards whole data.
@@ -196,20 +214,20 @@ impl Pool {
         let kept = self.shelves().take(home);
         match kept {
             // The common case needs no timer.
-            Some(idle) if idle.is_trusted() => Ok(self.lend(idle, home)),
+            Some(idle) if idle.is_trusted() && idle.generation == self.generation() => Ok(self.lend(idle, home)),
             kept => tokio::time::timeout(self.acquire_timeout, self.wait(home, kept)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)),
         }
     }
 
     /// Lends a connection. Who gets one from elsewhere has one opened at home, too, if there is a place.
     fn lend(self: &Arc<Self>, idle: Idle, user: Home) -> Lent<'_> {
-        let Idle { conn, opened, place, .. } = idle;
+        let Idle { conn, opened, generation, place, .. } = idle;
         if place.home != user
             && let Ok(permit) = Arc::clone(&self.places).try_acquire_owned()
         {
             drop(self.open(permit));
         }
-        Lent { conn, opened, user, pool: self, place }
+        Lent { conn, opened, generation, user, pool: self, place }
     }
 
     async fn wait(self: &Arc<Self>, home: Home, mut kept: Option<Idle>) -> DbResult<Lent<'_>> {
@@ -219,6 +237,9 @@ impl Pool {
                 Some(idle) => idle,
                 None => self.next(home, &mut opening).await?,
             };
+            if idle.generation != self.generation() {
+                continue;
+            }
             let (is_trusted, since) = (idle.is_trusted(), idle.since);
             let mut lent = self.lend(idle, home);
             if is_trusted || matches!(tokio::time::timeout(self.ping_timeout(), lent.conn.ping()).await, Ok(Ok(()))) {
@@ -266,9 +287,10 @@ impl Pool {
     fn open(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> oneshot::Receiver<sqlx::Error> {
         let (failed, failure) = oneshot::channel();
         let (pool, place) = (Arc::clone(self), self.residents.settle(self.opener.home(), permit));
+        let generation = self.generation();
         tokio::spawn(async move {
             match tokio::time::timeout(MAX_OPENING, pool.opener.open_patiently()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
-                Ok(conn) => pool.keep(Idle::new(conn, place)),
+                Ok(conn) => pool.keep(Idle::new(conn, place, generation)),
                 Err(error) => {
                     if let Err(error) = failed.send(error) {
                         tracing::debug!(%error, "cannot connect to the database; nobody waits for it any more");
@@ -320,12 +342,12 @@ impl Lent<'_> {
     /// Keeps the connection for others: only where nothing is left under way on it. One that was used
     /// away from home makes room for one that is opened where it was used, while its home has more.
     pub(super) fn give_back(self) {
-        let Self { conn, opened, user, pool, place } = self;
+        let Self { conn, opened, generation, user, pool, place } = self;
         if place.home != user && pool.places.available_permits() == 0 && pool.residents.has_more(place.home, user) {
             drop(conn);
             place.leave().map(|permit| pool.open(permit));
         } else if opened.elapsed() <= MAX_AGE {
-            pool.keep(Idle { conn, opened, since: Instant::now(), place });
+            pool.keep(Idle { conn, opened, generation, since: Instant::now(), place });
             pool.close_old();
         }
     }

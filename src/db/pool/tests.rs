@@ -20,7 +20,7 @@ async fn open() -> Conn {
 /// An idle connection with its home here, or in another runtime.
 async fn idle(pool: &Pool, home: Home) -> Idle {
     let permit = Arc::clone(&pool.places).acquire_owned().await.unwrap();
-    Idle::new(open().await, pool.residents.settle(home, permit))
+    Idle::new(open().await, pool.residents.settle(home, permit), pool.generation())
 }
 
 fn elsewhere() -> Home {
@@ -189,7 +189,7 @@ async fn who_meets_a_connection_that_was_forgotten_on_the_way_gets_another_in_ti
         let permit = Arc::clone(&pool.places).acquire_owned().await.unwrap();
         let place = pool.residents.settle(pool.opener.home(), permit);
         let conn = pool.opener.open().await.unwrap();
-        pool.keep(Idle { since: Instant::now() - 2 * TRUSTED_IDLE, ..Idle::new(conn, place) });
+        pool.keep(Idle { since: Instant::now() - 2 * TRUSTED_IDLE, ..Idle::new(conn, place, 0) });
     }
     forgotten.store(true, Ordering::SeqCst);
     let begun = Instant::now();
@@ -198,4 +198,19 @@ async fn who_meets_a_connection_that_was_forgotten_on_the_way_gets_another_in_ti
     assert_eq!(pool.shelves().kept().len(), 0, "those that went the same way are closed");
     lent.give_back();
     assert_eq!(pool.shelves().kept().len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_opened_before_a_renewal_is_lent_no_more() {
+    let pool = pool(3);
+    let before = pool.acquire().await.unwrap();
+    let opened = before.opened;
+    pool.keep(idle(&pool, None).await);
+    pool.renew();
+    assert_eq!(pool.shelves().kept().len(), 0, "what idled is closed");
+    before.give_back();
+    let after = pool.acquire().await.unwrap();
+    assert!(after.opened > opened && after.generation == 1);
+    after.give_back();
+    assert!(pool.acquire().await.is_ok_and(|lent| lent.generation == 1));
 }

@@ -48,6 +48,7 @@ pub use self::store::statements;
 use crate::cache::Cache;
 use crate::db::{Conn, Db, DbResult};
 use crate::engine::epoch::Following;
+use crate::engine::heads::Heads;
 
 /// How often a node refreshes its view.
 pub const REFRESH: Duration = Duration::from_secs(1);
@@ -119,10 +120,18 @@ pub struct Guard {
 enum Lock {
     /// Held, or not needed (SQLite).
     Held = 0,
+    /// Held again, but this node may not show yet what is in the database: nothing is written.
+    Settling = 1,
     /// The connection that held it was lost; it is being taken again.
-    Lost = 1,
+    Lost = 2,
     /// Another node has it.
-    Taken = 2,
+    Taken = 3,
+}
+
+impl Lock {
+    fn is_held(self) -> bool {
+        matches!(self, Self::Held | Self::Settling)
+    }
 }
 
 impl Guard {
@@ -180,7 +189,7 @@ impl Guard {
         if !self.db.is_shared() {
             return Trust::Full;
         }
-        if self.lock() != Lock::Held && self.is_alone() {
+        if !self.lock().is_held() && self.is_alone() {
             return Trust::Unsure;
         }
         let now = self.now_ms();
@@ -237,8 +246,8 @@ impl Guard {
     }
 
     /// Keeps the view fresh, the bypass alive while it is needed, and the node lock held. Runs
-    /// until told to stop.
-    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+    /// until told to stop. `heads` are those by which this node knows the epoch of the installation.
+    pub async fn run(self: Arc<Self>, heads: Arc<Heads>, stop: CancellationToken) {
         if !self.db.is_shared() {
             return;
         }
@@ -255,7 +264,7 @@ impl Guard {
                 }
                 metrics::gauge!("headmark_cache_bypassing").set(f64::from(u8::from(self.is_bypassing())));
             }
-            self.keep_lock().await;
+            self.keep_lock(&heads).await;
         }
     }
 

@@ -1,5 +1,6 @@
 //! The node lock: which nodes may use a database together, and that this one still may.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::{ASK, Guard, Lock, SEEN, answer_in_time, answer_within, store};
 use crate::cache::HISTORY_STEP;
 use crate::db::{Conn, DbResult, MAX_FIRST_CONNECT};
 use crate::engine::epoch;
+use crate::engine::heads::Heads;
 
 /// Whether another node has claimed a database, by the epoch of this one and that of the row. Another
 /// history is no claim: this node itself may have noted it, or an operator.
@@ -42,7 +44,7 @@ impl Guard {
         let mut conn = self.lock_conn.lock().await;
         let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
         let tells = !answer_in_time(epoch::history(conn)).await?.is_empty();
-        let noted = if tells { answer_in_time(epoch::noted_history(conn)).await? } else { String::new() };
+        let noted = if tells { answer_in_time(epoch::noted(conn)).await?.1 } else { String::new() };
         self.seen_history.set(noted);
         Ok(())
     }
@@ -127,16 +129,27 @@ impl Guard {
         Ok(true)
     }
 
-    pub(super) async fn keep_lock(&self) {
-        if self.ping_lock().await {
-            return;
+    /// Takes the lock again where it was lost. Nothing is written until `heads` know which epoch it is.
+    pub(super) async fn keep_lock(&self, heads: &Arc<Heads>) {
+        if !self.ping_lock().await {
+            self.take_lock_again().await;
         }
+        if self.lock() == Lock::Settling
+            && let Err(error) = self.settle(heads).await
+        {
+            tracing::warn!(%error, "cannot look at the epoch of the installation yet; writes are refused");
+        }
+    }
+
+    async fn take_lock_again(&self) {
         *self.lock_conn.lock().await = None;
         self.set_lock(Lock::Lost);
         // Before anything of the cache is trusted again.
         match answer_in_time(epoch::look(&self.db)).await {
             Ok(looked) => {
-                self.seen_history.set(looked.history);
+                if self.seen_history.set(looked.history) {
+                    self.db.renew_connections();
+                }
                 // Beside the loop, which tells this node meanwhile that no entry counts.
                 self.following.hear(&self.db, looked.other, SEEN);
             }
@@ -154,7 +167,7 @@ impl Guard {
         };
         match refusal {
             Ok(None) => {
-                self.set_lock(Lock::Held);
+                self.set_lock(Lock::Settling);
                 tracing::info!("took the node lock again");
             }
             Ok(Some(refusal)) if self.refused.displaces(refusal, Instant::now()) => {
@@ -169,18 +182,46 @@ impl Guard {
         }
     }
 
+    /// The lock is held again. What this node keeps and shows, and every tag that a client has, may be of a history
+    /// that is lost: with the old epoch a write of this one could pass for what they know. So nothing is written
+    /// before the new epoch has begun, and this node shows it. All of it is asked over the connection with the lock,
+    /// which may be to another server than the one that was looked at.
+    async fn settle(&self, heads: &Arc<Heads>) -> DbResult<()> {
+        let (now, epoch, noted) = {
+            let mut conn = self.lock_conn.lock().await;
+            let conn = conn.as_mut().ok_or(sqlx::Error::PoolClosed)?;
+            let now = answer_in_time(epoch::history(conn)).await?;
+            let (epoch, noted) = answer_in_time(epoch::noted(conn)).await?;
+            (now, epoch, noted)
+        };
+        if now != self.seen_history.history() {
+            self.set_lock(Lock::Lost);
+            return Ok(());
+        }
+        if !now.is_empty() && now != noted {
+            return Ok(());
+        }
+        if *heads.epoch() != *epoch {
+            heads.catch_up().await?;
+        }
+        if *heads.epoch() == *epoch && self.settled() {
+            tracing::info!("this node may write again");
+        }
+        Ok(())
+    }
+
     /// Whether the lock is held: the connection that took it lives, and no commit was fenced off.
     async fn ping_lock(&self) -> bool {
         let asked = self.now_ms();
         let mut conn = self.lock_conn.lock().await;
         let Some(held) = conn.as_mut() else { return false };
         if !self.is_alone() {
-            return answer_in_time(held.ping()).await.is_ok() && self.lock() == Lock::Held;
+            return answer_in_time(held.ping()).await.is_ok() && self.lock().is_held();
         }
         // Another epoch than its own ends its entries, also where it does not write: an operator has
         // restored the database.
         let view = answer_in_time(store::view(held, self.node)).await;
-        let is_held = view.is_ok_and(|view| view.epoch == self.cache.epoch()) && self.lock() == Lock::Held;
+        let is_held = view.is_ok_and(|view| view.epoch == self.cache.epoch()) && self.lock().is_held();
         if is_held {
             self.viewed_ms.store(asked, Ordering::Release);
         }
@@ -190,9 +231,16 @@ impl Guard {
     pub(super) fn lock(&self) -> Lock {
         match self.lock.load(Ordering::Acquire) {
             0 => Lock::Held,
-            1 => Lock::Lost,
+            1 => Lock::Settling,
+            2 => Lock::Lost,
             _ => Lock::Taken,
         }
+    }
+
+    /// Unless a lane has met yet another history meanwhile.
+    fn settled(&self) -> bool {
+        let (settling, held) = (Lock::Settling as u8, Lock::Held as u8);
+        self.lock.compare_exchange(settling, held, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     pub(super) fn set_lock(&self, lock: Lock) {

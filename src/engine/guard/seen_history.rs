@@ -14,11 +14,14 @@ struct Seen {
 }
 
 impl SeenHistory {
-    pub(super) fn set(&self, history: String) {
+    /// Returns whether it was another one before.
+    pub(super) fn set(&self, history: String) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.history != history {
+        let is_other = seen.history != history;
+        if is_other {
             *seen = Seen { history, number: seen.number + 1 };
         }
+        is_other
     }
 
     pub(super) fn number(&self) -> u64 {
