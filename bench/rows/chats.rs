@@ -19,6 +19,9 @@ const MEMBERS: u64 = 20;
 /// Ids of the groups and of the members; who sends what is polled is the one after the last member.
 const FIRST: u64 = 7_200_000_001;
 const SENDER: u64 = FIRST + MEMBERS;
+/// The first of the groups that messages are sent into: as many others, each with members of its own, as the
+/// members of different groups are nearly always different people.
+const FIRST_SENT: u64 = 7_250_000_001;
 /// Messages in each group before they are polled.
 const MESSAGES: u64 = 3;
 /// Most messages a second that there are requests for.
@@ -109,13 +112,26 @@ pub(super) fn send(group: u64, sender: u64, client_id: &str) -> Vec<u8> {
     wire::json("POST", &format!("/v1/groups/{group}/messages"), &body)
 }
 
+/// The id of a member of one of the groups that messages are sent into.
+fn member(group: u64, number: u64) -> u64 {
+    FIRST_SENT + group * (MEMBERS + 1) + number
+}
+
 async fn sends(stage: &Stage, report: &mut Report) -> Result<()> {
+    let puts = (0..GROUPS).map(|group| wire::request("PUT", &format!("/v1/groups/{}", FIRST_SENT + group), &[]));
+    stage.fill(&stage.server, puts.collect()).await?;
+    let join = |group: u64| {
+        let members: Vec<_> = (0..=MEMBERS).map(|number| member(group, number).to_string()).collect();
+        wire::json("POST", &format!("/v1/groups/{}/members", FIRST_SENT + group), &json!({ "user_ids": members }))
+    };
+    stage.fill(&stage.server, (0..GROUPS).map(join).collect()).await?;
     let brief = stage.scale.brief;
     let count = usize::try_from(brief.each.as_secs())? * MAX_SENDS_PER_SECOND * (brief.count + 1);
     let mut rng = StdRng::seed_from_u64(21);
     let requests = (0..u64::try_from(count)?).map(|number| {
         // Drawn, as in the plain design: in turn, most of those under way at a time would be one user's.
-        send(FIRST + number % GROUPS, rng.random_range(FIRST..=SENDER), &format!("m{number}"))
+        let group = number % GROUPS;
+        send(FIRST_SENT + group, member(group, rng.random_range(0..=MEMBERS)), &format!("m{number}"))
     });
     let requests = Requests::new(stage.folder(), "sends", Order::Each, requests.collect())?;
     let mut conn = stage.postgres.connect("plain").await?;
@@ -124,7 +140,7 @@ async fn sends(stage: &Stage, report: &mut Report) -> Result<()> {
     }
     let script = stage.script_for(report, brief, "The plain message", "send.sql", SEND_SQL, &[])?;
     report.explain(&format!(
-        "**Messages into groups** go to {GROUPS} groups with {} members each, in turn, each from a member drawn at random; an answer means that the message is on disk, and read by its sender. The plain design is one \
+        "**Messages into groups** go to {GROUPS} groups with {} members each, of their own, in turn, each from a member drawn at random; an answer means that the message is on disk, and read by its sender. The plain design is one \
          transaction: it raises the head in the group's row, adds the message under a unique id of the sender's, and moves the sender's mark.",
         MEMBERS + 1,
     ));
