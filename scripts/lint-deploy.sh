@@ -66,6 +66,7 @@ if [ ! -x "$venv/bin/kubernetes-validate" ]; then
     "$venv/bin/pip" install --quiet "$SCHEMAS"
 fi
 validate() { "$venv/bin/kubernetes-validate" --strict "$@" >/dev/null || "$venv/bin/kubernetes-validate" --strict "$@"; }
+"$venv/bin/python" ../scripts/check_compose.py
 for file in $(sed -n 's/^  - \(.*\.yaml\)$/\1/p' kubernetes/base/kustomization.yaml) ../example/ingress.yaml; do
     validate "kubernetes/base/$file"
 done
