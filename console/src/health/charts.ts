@@ -27,12 +27,15 @@ const SECONDS = "headmark_http_request_seconds";
 /** What watches the server itself, this page among it. */
 const PROBES = ["/metrics", "/readyz", "/livez", "/healthz"];
 const POLL = "/v1/users/{user}/badges";
+/** They read, and take POST because their bodies are long. */
+const QUERIES = ["/v1/badges/query", "/v1/relations/query"];
 
 const isProbe = ({ route = "" }: Labels) => PROBES.includes(route);
 const isPoll = ({ route, method }: Labels) => route === POLL && method === "GET";
 const isApi = ({ route = "" }: Labels) => route.startsWith("/v1/");
-const isRead = (labels: Labels) => labels.method === "GET" && !isPoll(labels) && isApi(labels);
-const isWrite = ({ method = "" }: Labels) => ["POST", "PUT", "PATCH", "DELETE"].includes(method);
+const isQuery = ({ route = "", method }: Labels) => QUERIES.includes(route) && method === "POST";
+const isRead = (labels: Labels) => (labels.method === "GET" && !isPoll(labels) && isApi(labels)) || isQuery(labels);
+const isWrite = (labels: Labels) => ["POST", "PUT", "PATCH", "DELETE"].includes(labels.method ?? "") && !isQuery(labels);
 
 export const CHARTS: Chart[] = [
   {

@@ -68,7 +68,7 @@ describe("a span", () => {
 
   it("has rates of each kind, and probes are none", () => {
     const values = CHARTS.find(({ id }) => id === "requests")?.series.map(({ value }) => value(span));
-    expect(values).toEqual([5, 0, 1]);
+    expect(values).toEqual([5, 1, 0]);
     expect(busiestRoutes(span, 9).map(({ route, rate, errors }) => [route, rate, errors])).toEqual([
       [POLL, 5, 0],
       ["/v1/badges/query", 1, 1],
@@ -83,6 +83,19 @@ describe("a span", () => {
     );
     const values = CHARTS.find(({ id }) => id === "requests")?.series.map(({ value }) => value(new Span(reading(0, []), writes)));
     expect(values).toEqual([0, 0, 4]);
+  });
+
+  it("counts the queries among the reads, though they are sent with POST", () => {
+    const queries = reading(2_000, [
+      requests("POST", "/v1/badges/query", 200, 2),
+      requests("POST", "/v1/relations/query", 200, 4),
+      requests("POST", "/v1/badges/increment", 200, 8),
+      requests("GET", "/v1/users/{user}/chats", 200, 16),
+    ]);
+    const values = CHARTS.find(({ id }) => id === "requests")?.series.map(({ value }) =>
+      value(new Span(reading(0, []), queries)),
+    );
+    expect(values).toEqual([0, 11, 4]);
   });
 
   it("has the latency of every route, for the time that polls were held is not in it", () => {
