@@ -109,6 +109,11 @@ def check_job(base):
         subprocess.run([VALIDATE, "--strict", file], check=True, stdout=subprocess.DEVNULL)
     job = yaml.safe_load(text)["spec"]["template"]["spec"]
     node = base["Deployment"]["spec"]["template"]["spec"]
+    waits = dict(re.findall(r"\nkubectl wait --for=(\S+) .*--timeout=(\S+)\n", page))
+    assert waits.get("condition=complete") == "5m", f"the page does not wait for the Job: {waits}"
+    assert int(waits.get("delete", "0s")[:-1]) > node["terminationGracePeriodSeconds"], f"nodes may outlive the wait: {waits}"
+    for labels in re.findall(r"--for=delete pod --selector (\S+)", page):
+        assert dict([labels.split("=")]) == base["Deployment"]["spec"]["selector"]["matchLabels"], f"{labels} selects no node"
     migration = node["initContainers"][0]
     as_node = {key: value for key, value in node["securityContext"].items() if key != "fsGroupChangePolicy"}
     for found, wanted in (
