@@ -83,6 +83,10 @@ def check_held_polls(base):
         ({"settings": {"HEADMARK_WAITING_POLLS": 10_000_000}}, 7_000_000),
         ({"settings": {"HEADMARK_WAITING_POLLS": "20000"}}, 14_000),
         ({"settings": {"HEADMARK_WAITING_POLLS": 20000}, "autoscaling": {"heldPolls": 1000}}, 1000),
+        # A target of 0 would be refused.
+        ({"settings": {"HEADMARK_WAITING_POLLS": 0}}, 1),
+        ({"settings": {"HEADMARK_WAITING_POLLS": ""}}, 3500),
+        ({"settings": {"HEADMARK_WAITING_POLLS": None}}, 3500),
     ):
         assert held_polls(render(values)["HorizontalPodAutoscaler"]) == wanted, f"with {values} it must aim at {wanted}"
 
@@ -94,9 +98,29 @@ def check_grace():
         ({"HEADMARK_DRAIN_DELAY_MS": 20000}, 70),
         ({"HEADMARK_DRAIN_DELAY_MS": "20500", "HEADMARK_DRAIN_TIMEOUT_MS": 60000}, 106),
         ({"HEADMARK_DRAIN_TIMEOUT_MS": 10_000_000}, 10035),
+        ({"HEADMARK_DRAIN_DELAY_MS": 0}, 50),
+        ({"HEADMARK_DRAIN_DELAY_MS": "0", "HEADMARK_DRAIN_TIMEOUT_MS": 0}, 25),
+        # A variable that is empty is as good as unset: the delay is that of a node then.
+        ({"HEADMARK_DRAIN_DELAY_MS": "", "HEADMARK_DRAIN_TIMEOUT_MS": ""}, 50),
+        ({"HEADMARK_DRAIN_DELAY_MS": None}, 60),
     ):
         grace = render({"settings": settings})["Deployment"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
         assert grace == wanted, f"with {settings} a pod gets {grace} s to stop, not {wanted}"
+
+
+def check_settings():
+    """A value that is 0, false or empty comes before a default, and a null does not."""
+    settings = {"HEADMARK_DRAIN_DELAY_MS": 0, "HEADMARK_LOG_FORMAT": "", "HEADMARK_COMPRESSION": False, "REDIS_URL_FILE": None,
+                "HEADMARK_LISTEN": None}
+    wanted = {"HEADMARK_DRAIN_DELAY_MS": "0", "HEADMARK_LOG_FORMAT": "", "HEADMARK_COMPRESSION": "false"}
+    pod = render({"settings": settings})["Deployment"]["spec"]["template"]["spec"]
+    for container in pod["initContainers"] + pod["containers"]:
+        values = {item["name"]: item["value"] for item in container["env"]}
+        assert {name: values.get(name) for name in wanted} == wanted, f"with {settings} {container['name']} gets {values}"
+        assert values["DATABASE_URL_FILE"] == "/run/secrets/headmark/database-url", values
+    assert values["REDIS_URL_FILE"] == "/run/secrets/headmark/redis-url", values
+    # As where all settings of the file are commented out.
+    assert render({"settings": None}) == render({}), "no settings are not the defaults"
 
 
 def check_job(base):
@@ -137,6 +161,7 @@ def main():
 
     check_held_polls(base)
     check_grace()
+    check_settings()
     check_job(base)
 
     example = yaml.safe_load((DEPLOY / "kubernetes/example/ingress.yaml").read_text())

@@ -24,8 +24,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.secretName | default (include "headmark.name" .) }}
 {{- end }}
 
-{{/* The settings of every node; those of the values come before them. */}}
-{{- define "headmark.settings" -}}
+{{/* The settings of every node, where the values say nothing else. */}}
+{{- define "headmark.defaults" -}}
 HEADMARK_LISTEN: "0.0.0.0:8080"
 # Each names a file of the secret.
 DATABASE_URL_FILE: /run/secrets/headmark/database-url
@@ -36,16 +36,35 @@ HEADMARK_DRAIN_DELAY_MS: "10000"
 HEADMARK_LOG_FORMAT: json
 {{- end }}
 
-{{/* The held polls of a pod that the autoscaler aims at: 70 % of what a node may hold. */}}
+{{/*
+Of (dict "defaults" … "values" …): both together, as texts. A value comes before a default, also where it is 0, false or
+empty: `merge` and `default` would take the default then. A null is no value.
+*/}}
+{{- define "headmark.merged" -}}
+{{- $settings := deepCopy .defaults }}
+{{- range $name, $value := .values }}
+{{- if not (kindIs "invalid" $value) }}
+{{- $_ := set $settings $name (include "headmark.text" $value) }}
+{{- end }}
+{{- end }}
+{{- toYaml $settings }}
+{{- end }}
+
+{{- define "headmark.settings" -}}
+{{- include "headmark.merged" (dict "defaults" (include "headmark.defaults" . | fromYaml) "values" .Values.settings) }}
+{{- end }}
+
+{{/* The held polls of a pod that the autoscaler aims at: 70 % of what a node may hold. A target of 0 is not allowed. */}}
 {{- define "headmark.heldPolls" -}}
-{{ .Values.autoscaling.heldPolls | default (div (mul 7 (.Values.settings.HEADMARK_WAITING_POLLS | default 5000)) 10) | int64 }}
+{{- $waiting := (include "headmark.settings" . | fromYaml).HEADMARK_WAITING_POLLS | default "5000" }}
+{{- .Values.autoscaling.heldPolls | default (div (mul 7 $waiting) 10 | max 1) | int64 }}
 {{- end }}
 
 {{/* How long a pod may take to stop: its drain, and 25 s for the last writes and the stores. */}}
 {{- define "headmark.graceSeconds" -}}
-{{- $delay := .Values.settings.HEADMARK_DRAIN_DELAY_MS | default (include "headmark.settings" . | fromYaml).HEADMARK_DRAIN_DELAY_MS }}
-{{- $drain := .Values.settings.HEADMARK_DRAIN_TIMEOUT_MS | default 25000 }}
-{{- add 25 (div (add (int64 $delay) (int64 $drain) 999) 1000) }}
+{{- $settings := include "headmark.settings" . | fromYaml }}
+{{- $drain := $settings.HEADMARK_DRAIN_TIMEOUT_MS | default "25000" }}
+{{- add 25 (div (add (int64 $settings.HEADMARK_DRAIN_DELAY_MS) (int64 $drain) 999) 1000) }}
 {{- end }}
 
 {{/* A value as text. Helm takes numbers for floats, and would write ten million as 1e+07. */}}
