@@ -55,6 +55,8 @@ export class Session {
   forget(): void {
     this.#key = null;
     this.startedUsers = null;
+    // At once: what is on the screen is the old key's, and polls with it, until the server has answered.
+    this.access.set({ state: "asking" });
     this.start();
   }
 

@@ -18,16 +18,20 @@ let sent: (string | null)[];
 /** The status of answers to a right key, and the code of those that refuse. */
 let status: number;
 let problem: string;
+/** Whether requests without a key get no answer. */
+let isSilent: boolean;
 let body: HTMLElement;
 
 beforeEach(() => {
   sent = [];
   status = 200;
   problem = "refused";
+  isSilent = false;
   sessionStorage.clear();
   vi.stubGlobal("fetch", (input: Request | string, init?: RequestInit) => {
     const key = new Headers(input instanceof Request ? input.headers : init?.headers).get("authorization");
     sent.push(key);
+    if (isSilent && key === null) return new Promise(() => {});
     return Promise.resolve(answerTo(key));
   });
   body = document.createElement("div");
@@ -110,6 +114,7 @@ it.each([401, 403])("a key that is refused with %i can be forgotten", async (ref
   if (input) input.value = "half a k";
   button("Forget it")?.click();
   await expect.poll(() => body.querySelector("[role=alert]")).toBeNull();
+  await expect.poll(keyInput).toBeTruthy();
   expect(button("Forget it")).toBeUndefined();
   expect([keyInput()?.value, document.activeElement === keyInput()]).toEqual(["", true]);
   await session.probe("/metrics", new AbortController().signal);
@@ -153,4 +158,22 @@ it("who agreed to start the phones is not asked again, until the key is forgotte
   button("Forget it")?.click();
   await enter(GOOD);
   await expect.poll(() => button("Start the phones")).toBeTruthy();
+});
+
+it("a forgotten key is out of use at once, and what it showed is gone, before the server answers", async () => {
+  open(new Store(parseRoute("#/try")));
+  await enter(GOOD);
+  await expect.poll(() => button("Start the phones")).toBeTruthy();
+  button("Start the phones")?.click();
+  await expect.poll(() => body.querySelectorAll(".phone").length).toBe(3);
+  const uses = () => sent.filter((key) => key === `Bearer ${GOOD}`).length;
+  await expect.poll(() => uses()).toBeGreaterThan(3);
+  isSilent = true;
+  button("Forget it")?.click();
+  await expect.poll(() => body.textContent).toContain("Asking the server…");
+  expect(body.querySelectorAll(".phone").length).toBe(0);
+  const before = uses();
+  // More than the second that lies between two polls.
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(uses()).toBe(before);
 });
