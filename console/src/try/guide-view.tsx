@@ -21,7 +21,8 @@ export function Guide({ world, said, run }: { world: World; said: Said | null; r
   const go = async () => {
     if (!step || isBusy) return;
     setBusy(true);
-    if (await run(() => step.run(world))) setAt(at + 1);
+    // Meanwhile the rest may have been skipped.
+    if (await run(() => step.run(world))) setAt((now) => (now === at ? at + 1 : now));
     setBusy(false);
   };
   return (
