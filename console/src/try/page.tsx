@@ -34,7 +34,7 @@ export function TryPage({ session, isOpen, users }: { session: Session; isOpen: 
       {isWrong ? (
         <NotThreeUsers users={users} />
       ) : isStarted ? (
-        <Phones session={session} users={users} />
+        <Phones session={session} isOpen={isOpen} users={users} />
       ) : (
         <Consent users={users} onStart={start} />
       )}
@@ -42,7 +42,7 @@ export function TryPage({ session, isOpen, users }: { session: Session; isOpen: 
   );
 }
 
-function Phones({ session, users }: { session: Session; users: string | null }) {
+function Phones({ session, isOpen, users }: { session: Session; isOpen: boolean; users: string | null }) {
   const world = useMemo(() => new World(session, users), [session, users]);
   const [said, setSaid] = useState<Said | null>(null);
   useEffect(() => {
@@ -73,7 +73,7 @@ function Phones({ session, users }: { session: Session; users: string | null }) 
           <PhoneView key={phone.user} world={world} phone={phone} run={run} />
         ))}
       </div>
-      <OtherUsers users={world.people.map(({ id }) => id).join(", ")} />
+      <OtherUsers isOpen={isOpen} users={world.people.map(({ id }) => id).join(", ")} />
     </>
   );
 }
@@ -110,9 +110,11 @@ function Consent({ users, onStart }: { users: string | null; onStart: () => void
   );
 }
 
-function OtherUsers({ users }: { users: string }) {
+function OtherUsers({ isOpen, users }: { isOpen: boolean; users: string }) {
   const [text, setText] = useState(users);
   const [isWrong, setWrong] = useState(false);
+  // As the server itself says it when it starts.
+  const key = isOpen ? "" : '-H "authorization: Bearer $KEY" ';
   const submit = (event: Event) => {
     event.preventDefault();
     const ids = parseUsers(text);
@@ -124,8 +126,13 @@ function OtherUsers({ users }: { users: string }) {
       <summary>Other users, another window, your own requests</summary>
       <p>Open this page in a second window: both show the same users and stay in step. Or write to them from a terminal:</p>
       <pre tabIndex={0}>
-        <code>{`curl -X POST ${location.origin}/v1/users/${users.split(",")[0]}/badges/like/increment`}</code>
+        <code>{`curl ${key}-X POST ${location.origin}/v1/users/${users.split(",")[0]}/badges/like/increment`}</code>
       </pre>
+      {!isOpen && (
+        <p class="muted">
+          <code>$KEY</code> is the secret of a service key, the part after the colon.
+        </p>
+      )}
       <form class="row" onSubmit={submit}>
         <label for="users">Users</label>
         <input
