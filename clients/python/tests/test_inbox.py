@@ -205,25 +205,6 @@ def test_a_delivery_that_a_stop_gives_up_comes_again() -> None:
     assert calls == [2, 2]
 
 
-def test_a_delivery_that_the_app_cancels_comes_again(caplog: pytest.LogCaptureFixture) -> None:
-    calls: list[int] = []
-
-    async def on_items(items: list[Any], position: InboxPosition) -> None:
-        calls.append(len(items))
-        if len(calls) == 1:
-            # As what awaits a task that somebody cancelled.
-            raise asyncio.CancelledError
-
-    async def story() -> None:
-        reader = await read_by(on_items, stops=0)
-        assert reader.status == "live"
-        await reader.stop()
-
-    run(story())
-    assert calls == [2, 2]
-    assert len(caplog.records) == 1
-
-
 def test_what_the_app_does_to_its_items_does_not_change_those_that_come_again() -> None:
     calls: list[tuple[list[int], int]] = []
 

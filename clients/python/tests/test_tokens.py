@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -208,42 +207,3 @@ def test_a_function_that_hangs_for_ever_in_its_thread() -> None:
             assert token.calls == [False]
     finally:
         token.returns.set()
-
-
-def test_a_poller_goes_on_when_the_function_was_cancelled(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """As what awaits a renewal that somebody cancelled."""
-    calls = 0
-
-    async def token(is_rejected: bool) -> str:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise asyncio.CancelledError
-        return "good"
-
-    async def story() -> None:
-        async with client(Server(), token) as headmark, AsyncUnreadPoller(headmark) as poller:
-            await asyncio.sleep(5)
-            assert poller.view["status"] == "live"
-
-    run(story())
-    assert len(caplog.records) == 1
-
-
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="it cannot tell who cancels")
-def test_the_end_of_the_loop_ends_a_poller(caplog: pytest.LogCaptureFixture) -> None:
-    async def token(is_rejected: bool) -> str:
-        return await never()
-
-    async def story() -> None:
-        AsyncUnreadPoller(client(Server(), token)).start()
-        await asyncio.sleep(5)
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-        await asyncio.sleep(5)
-        assert len(asyncio.all_tasks()) == 1
-
-    run(story())
-    assert caplog.records == []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -69,7 +69,7 @@ class Runner(Generic[State]):
 
     def start(self, id: int, work: Work, *, lost: str = "failed") -> None:
         """Starts what can be cancelled by its id, and sends the event that it ends with."""
-        self._running[id] = Running(asyncio.create_task(self._end(id, work, lost)), lost)
+        self._running[id] = Running(new_task(self._end(id, work, lost)), lost)
 
     async def settle(self, timeout_s: float) -> None:
         """Waits for what a stop does not cancel: resets, the last cursor, the app's transaction.
@@ -156,8 +156,28 @@ class Looping(Generic[State]):
         await self.stop()
 
 
+class CountingTask(asyncio.Task[None]):
+    """Counts its cancellations, as every task does from Python 3.11 on. It cannot take back those
+    of a timeout in a function of the app."""
+
+    _cancellations = 0
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        self._cancellations += 1
+        return super().cancel(msg)
+
+    def cancelling(self) -> int:
+        return self._cancellations
+
+
+def new_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """One that `is_being_cancelled` can ask."""
+    can_tell = hasattr(asyncio.Task, "cancelling")
+    return asyncio.create_task(work) if can_tell else CountingTask(work)
+
+
 def is_being_cancelled() -> bool:
-    """The current task, such as at the end of the loop. Python 3.10 cannot tell."""
+    """The current task itself, such as at the end of the loop, and not only what it awaits."""
     cancelling = getattr(asyncio.current_task(), "cancelling", None)
     return cancelling is not None and cancelling() > 0
 
