@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from random import Random
 from typing import Any
 
 import httpx
 import pytest
 
-from headmark import AsyncInboxReader, InboxPosition
+from headmark import AsyncHeadmark, AsyncInboxReader, InboxPosition
 from tests.model import Model, item
-from tests.virtual import run
+from tests.virtual import LoopClock, run
 
 
 class Phone:
@@ -169,6 +170,62 @@ def test_a_callback_may_stop_the_reader() -> None:
         return got
 
     assert len(run(story())) == 2
+
+
+def test_a_stop_is_over_when_the_last_cursor_is_put() -> None:
+    """However many puts were in flight before."""
+    puts: list[int] = []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "PUT":
+            puts.append(json.loads(request.content)["seq"])
+            await asyncio.sleep(3)
+            return httpx.Response(200, json={})
+        seq = int(request.url.params.get("after", 0)) + 1
+        body = {"items": [item(seq, "Hi")], "epoch": "i1", "next_after": seq, "has_more": True}
+        return httpx.Response(200, json=body)
+
+    async def on_items(items: list[Any], position: InboxPosition) -> None:
+        # The third page is stored while the second position is put.
+        await asyncio.sleep(4 if position["after"] == 3 else 1)
+
+    async def story() -> None:
+        client = AsyncHeadmark("http://h", transport=httpx.MockTransport(answer), clock=LoopClock())
+        reader = AsyncInboxReader(
+            client, position=None, on_items=on_items, on_reset=lambda: None, device="phone"
+        )
+        reader.start()
+        await asyncio.sleep(2.5)
+        assert puts == [1]
+        await reader.stop()
+        # 1 s until the first put, and 3 s for each.
+        assert asyncio.get_running_loop().time() == 10
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(story())
+    assert puts == [1, 2, 3]
+
+
+def test_a_stop_is_over_too_when_the_reader_was_started_again_meanwhile() -> None:
+    async def on_items(items: list[Any], position: InboxPosition) -> None:
+        await asyncio.sleep(2)
+
+    async def story() -> None:
+        model = Model(Random(1))
+        model.write(inbox=("a", "b"))
+        reader = AsyncInboxReader(
+            model.client(), "42", position=None, on_items=on_items, on_reset=lambda: None
+        )
+        reader.start()
+        await asyncio.sleep(1)
+        stopping = asyncio.create_task(reader.stop())
+        await asyncio.sleep(0)
+        reader.start()
+        await asyncio.wait_for(stopping, 5)
+        assert reader.status == "live"
+        await reader.stop()
+
+    run(story())
 
 
 async def read_by(on_items: Any, stops: int) -> AsyncInboxReader:

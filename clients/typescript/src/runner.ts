@@ -9,7 +9,7 @@ import type { Clock } from "./surroundings.js";
 type Sleep = Extract<LoopEffect, { type: "sleep" }>;
 type Cancel = Extract<LoopEffect, { type: "cancel" }>;
 
-export interface Machine<State, Event, Effect> {
+export interface Machine<State extends { running: boolean }, Event, Effect> {
   state: State;
   step(state: State, event: Event, now: number): [State, Effect[]];
   /** Performs an effect other than `sleep` and `cancel`. */
@@ -23,7 +23,7 @@ interface Running {
   done?: Promise<void>;
 }
 
-export class Runner<State, Event extends { type: string }, Effect extends { type: string }> {
+export class Runner<State extends { running: boolean }, Event extends { type: string }, Effect extends { type: string }> {
   readonly #machine: Machine<State, Event, Effect>;
   readonly #events: Event[] = [];
   readonly #running = new Map<number, Running>();
@@ -64,9 +64,17 @@ export class Runner<State, Event extends { type: string }, Effect extends { type
     this.#running.set(id, { cancel: () => controller.abort(), done });
   }
 
-  /** When what a stop does not cancel has ended: the app's transaction, and the last cursor after it. */
+  /**
+   * When what a stop does not cancel has ended: the app's transaction, and the cursor after it. It looks at least twice: a
+   * callback may stop the loop before its own transaction is among what is running. It does not wait for a new start.
+   */
   async settled(): Promise<void> {
-    for (let turn = 0; turn < 2; turn += 1) await Promise.all([...this.#running.values()].map(({ done }) => done));
+    do await Promise.all(this.#ending());
+    while (!this.state.running && this.#ending().length > 0);
+  }
+
+  #ending(): Promise<void>[] {
+    return [...this.#running.values()].flatMap(({ done }) => done ?? []);
   }
 
   /** Starts a request. Where the server refuses it, it ends with an event of the type `refused`. */

@@ -186,6 +186,19 @@ test.each(seeds)("every row once, seed %i", (seed) => {
   expect(cursor).toBe(head);
 });
 
+test.each(seeds)("after a stop the cursor is that of the last row, seed %i", (seed) => {
+  const simulation = run(seed, false);
+  const { time, dice } = simulation;
+  for (let stop = 0; stop < 10; stop += 1) {
+    simulation.append(dice.upTo(12));
+    time.runUntil(time.now + dice.upTo(1_500));
+    simulation.send({ type: "stop" });
+    time.runUntil(time.now + 1_000);
+    expect(simulation.cursor).toBe(simulation.stored.position?.after);
+    simulation.send({ type: "start" });
+  }
+});
+
 test.each(seeds)("with expiry: in order, none twice, and up to the head, seed %i", (seed) => {
   const { stored, epoch, head } = run(seed, true);
   const seqs = stored.rows.map((row) => Number(row.split(":")[1]));

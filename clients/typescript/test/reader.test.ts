@@ -158,6 +158,64 @@ test("a stop is over when the items are stored and the cursor is put", async () 
   expect(stub.requests.length).toBe(2);
 });
 
+test("a stop is over when the last cursor is put, however many were in flight before", async () => {
+  const results: (() => void)[] = [];
+  const { stub, reader } = start({ device: "phone", onItems: () => new Promise((resolve) => results.push(resolve)) });
+  const store = async (delivery: number) => {
+    results[delivery]?.();
+    await settle();
+  };
+  await (await stub.last()).answer(200, page([1], 9));
+  await store(0);
+  await stub.newest("GET")?.answer(200, page([2], 9));
+  await store(1);
+  await stub.newest("GET")?.answer(200, page([3], 9));
+  let isOver = false;
+  const over = reader.stop().then(() => (isOver = true));
+  // The next one goes while items are being stored, and one more after them.
+  await stub.newest("PUT")?.answer(200, {});
+  await store(2);
+  await stub.newest("PUT")?.answer(200, {});
+  expect(isOver).toBe(false);
+  await stub.newest("PUT")?.answer(200, {});
+  await over;
+  const puts = stub.requests.filter(({ method }) => method === "PUT");
+  expect(puts.map(({ body }) => body)).toEqual(['{"seq":1}', '{"seq":2}', '{"seq":3}']);
+});
+
+test("a stop as soon as items come is over when they are stored and the cursor is put", async () => {
+  let store = () => {};
+  let isOver = false;
+  const { stub, reader } = start({
+    device: "phone",
+    onItems: () => {
+      void reader.stop().then(() => (isOver = true));
+      return new Promise((resolve) => (store = resolve));
+    },
+  });
+  await (await stub.last()).answer(200, page([1, 2], 3));
+  expect(isOver).toBe(false);
+  store();
+  await settle();
+  expect(stub.newest("PUT")?.body).toBe('{"seq":2}');
+  expect(isOver).toBe(false);
+  await stub.newest("PUT")?.answer(200, {});
+  expect(isOver).toBe(true);
+});
+
+test("a stop is over, too, when the reader was started again meanwhile", async () => {
+  let store = () => {};
+  const { stub, reader } = start({ onItems: () => new Promise((resolve) => (store = resolve)) });
+  await (await stub.last()).answer(200, page([1, 2], 3));
+  let isOver = false;
+  void reader.stop().then(() => (isOver = true));
+  reader.start();
+  store();
+  await settle();
+  expect(isOver).toBe(true);
+  expect((await stub.last()).url).toBe("/v1/users/me/inbox?limit=100&after=2&epoch=i1&wait=30");
+});
+
 test("errors that need the app, and going on after them", async () => {
   const { stub, reader } = start();
   await (await stub.last()).answer(401, {

@@ -83,12 +83,6 @@ class AsyncInboxReader(Looping[InboxState]):
     def status(self) -> InboxStatus:
         return self._runner.state.status
 
-    async def stop(self) -> None:
-        """Returns when items that the app is storing are confirmed, or their time is over."""
-        await super().stop()
-        # A delivery that ended meanwhile put the cursor a last time.
-        await self._runner.settle(self._timeout_s)
-
     def _perform(self, effect: Any) -> None:
         if effect["type"] == "fetch":
             self._runner.start(effect["id"], partial(ended, self._fetch, effect, "answer"))

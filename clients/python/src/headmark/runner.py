@@ -17,11 +17,11 @@ from typing_extensions import Self
 from .call import Answer
 from .clock import Clock
 from .errors import HeadmarkError, ProblemError
-from .machines.loop import AnswerFields, Signal, Sleep
+from .machines.loop import AnswerFields, LoopState, Signal, Sleep
 
 logger = logging.getLogger("headmark")
 
-State = TypeVar("State")
+State = TypeVar("State", bound=LoopState)
 Event = TypeVar("Event")
 # Not a coroutine yet: one that is cancelled before it begins would never be awaited.
 Work = Callable[[], Awaitable[Any]]
@@ -72,16 +72,18 @@ class Runner(Generic[State]):
         self._running[id] = Running(new_task(self._end(id, work, lost)), lost)
 
     async def settle(self, timeout_s: float) -> None:
-        """Waits for what a stop does not cancel: resets, the last cursor, the app's transaction.
-        A callback of the app may call this: it does not wait for itself."""
+        """Waits for what a stop does not cancel: resets, the app's transaction, and the cursor
+        after it. A callback of the app may call this: it does not wait for itself."""
         own = asyncio.current_task()
-        running = {id: it for id, it in self._running.items() if it.task is not own}
-        if running:
+        while running := {id: it for id, it in self._running.items() if it.task is not own}:
             await asyncio.wait([it.task for it in running.values()], timeout=timeout_s)
-        for id, it in running.items():
-            # Otherwise the machine would wait for it after the next start.
-            if self._cancel(id):
-                self.send({"type": it.lost, "id": id})
+            for id, it in running.items():
+                # Otherwise the machine would wait for it after the next start.
+                if self._cancel(id):
+                    self.send({"type": it.lost, "id": id})
+            if self.state.running:
+                # It was started again meanwhile.
+                break
         # A cancelled request has its connection until it has ended.
         if self._cancelled - {own}:
             await asyncio.wait(self._cancelled - {own}, timeout=timeout_s)
@@ -131,7 +133,7 @@ class Looping(Generic[State]):
         self._runner.send({"type": "start"})
 
     async def stop(self) -> None:
-        """Returns when what is on its way is answered, or its time is over."""
+        """Returns when what is on its way is answered or stored, or its time is over."""
         self._runner.send({"type": "stop"})
         await self._runner.settle(self._timeout_s)
 

@@ -13,15 +13,17 @@ export function initialCursor(sent: number): CursorState {
 /** Puts the cursor if it has moved, or sleeps until it may be put. */
 export function putCursor(draft: Draft): void {
   const { state, now } = draft;
+  // What ends after a stop may have moved it.
+  if (!state.running) return putLastCursor(draft);
   const { cursor, position, config } = state;
   if (config.cursor_gap_ms === null || !position || cursor.task) return;
-  if (!state.running || state.offline || position.after <= cursor.sent) return;
+  if (state.offline || position.after <= cursor.sent) return;
   const notBefore = Math.max(cursor.not_before, cursor.paused_until);
   if (now < notBefore) return sleep(draft, notBefore - now);
   send(draft, position.after, config.cursor_gap_ms);
 }
 
-/** The last chance before a stop. */
+/** At a stop and after it: at once. */
 export function putLastCursor(draft: Draft): void {
   const { cursor, position, config, offline } = draft.state;
   if (cursor.task?.type === "sleep") {

@@ -133,8 +133,7 @@ function delivered(draft: InboxDraft): void {
     state.has_all = !delivery.has_more;
     // After a gap, whether there is more.
     state.asks_at_once = delivery.items.length === 0;
-    if (state.running) putCursor(draft);
-    else putLastCursor(draft);
+    putCursor(draft);
   }
   next(draft);
 }

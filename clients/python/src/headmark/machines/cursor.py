@@ -42,10 +42,14 @@ class CursorState:
 def put(draft: InboxDraft) -> None:
     """Puts the cursor if it has moved, or sleeps until it may be put."""
     state = draft.state
+    if not state.running:
+        # What ends after a stop may have moved it.
+        put_last(draft)
+        return
     cursor, position, gap_ms = state.cursor, state.position, state.config["cursor_gap_ms"]
     if gap_ms is None or position is None or cursor.task:
         return
-    if not state.running or state.offline or position["after"] <= cursor.sent:
+    if state.offline or position["after"] <= cursor.sent:
         return
     not_before = max(cursor.not_before, cursor.paused_until)
     if draft.now < not_before:
@@ -55,7 +59,7 @@ def put(draft: InboxDraft) -> None:
 
 
 def put_last(draft: InboxDraft) -> None:
-    """The last chance before a stop."""
+    """At a stop and after it: at once."""
     state = draft.state
     task, position, gap_ms = state.cursor.task, state.position, state.config["cursor_gap_ms"]
     if task and task.type == "sleep":

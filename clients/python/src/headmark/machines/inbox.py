@@ -200,10 +200,7 @@ def _delivered(draft: InboxDraft) -> None:
         state.has_all = not delivery.has_more
         # After a gap, whether there is more.
         state.asks_at_once = not delivery.items
-        if state.running:
-            cursor.put(draft)
-        else:
-            cursor.put_last(draft)
+        cursor.put(draft)
     _next(draft)
 
 
