@@ -6,8 +6,8 @@ import { canRepeat, nextId, startSleep } from "../loop.js";
 import { pauseOf, retryAfterMs } from "../pace.js";
 import type { CursorState, InboxDraft as Draft } from "./types.js";
 
-export function initialCursor(sent: number): CursorState {
-  return { sent, not_before: 0, paused_until: 0, failures: 0, task: null };
+export function initialCursor(): CursorState {
+  return { sent: 0, not_before: 0, paused_until: 0, failures: 0, task: null };
 }
 
 /** Puts the cursor if it has moved, or sleeps until it may be put. */
@@ -34,11 +34,11 @@ export function putLastCursor(draft: Draft): void {
   if (draft.now >= cursor.paused_until && position.after > cursor.sent) send(draft, position.after, config.cursor_gap_ms);
 }
 
-/** Numbers begin again after a reset, and so does the cursor. */
+/** Numbers begin again after a reset, and so does the cursor. When it may be put stays as it is. */
 export function forgetCursor(draft: Draft): void {
-  const { task } = draft.state.cursor;
-  if (task) draft.effects.push({ type: "cancel", id: task.id });
-  draft.state.cursor = initialCursor(0);
+  const { cursor } = draft.state;
+  if (cursor.task) draft.effects.push({ type: "cancel", id: cursor.task.id });
+  draft.state.cursor = { ...cursor, sent: 0, task: null };
 }
 
 export function answerCursor(draft: Draft, id: number, answer: Answer | null): void {

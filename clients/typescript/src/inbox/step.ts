@@ -15,7 +15,7 @@ type Request = Extract<InboxState["task"], { type: "request" }>;
 
 /** Starts from where the app's storage is; null for a new device. */
 export function initialInbox(config: InboxConfig, position: InboxPosition | null): InboxState {
-  const cursor = initialCursor(0);
+  const cursor = initialCursor();
   return { ...initialLoop(DEFAULT_INTERVAL_MS), config, position, delivery: null, has_all: false, cursor, status: "idle" };
 }
 

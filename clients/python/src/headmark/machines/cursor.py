@@ -72,11 +72,12 @@ def put_last(draft: InboxDraft) -> None:
 
 
 def forget(draft: InboxDraft) -> None:
-    """Numbers begin again after a reset, and so does the cursor."""
-    task = draft.state.cursor.task
-    if task:
-        draft.effects.append(Cancel(type="cancel", id=task.id))
-    draft.state.cursor = CursorState()
+    """Numbers begin again after a reset, and so does the cursor. When it may be put stays as it
+    is."""
+    cursor = draft.state.cursor
+    if cursor.task:
+        draft.effects.append(Cancel(type="cancel", id=cursor.task.id))
+    draft.state.cursor = replace(cursor, sent=0, task=None)
 
 
 def answered(draft: InboxDraft, id: int, answer: AnswerFields | None) -> None:
