@@ -126,7 +126,7 @@ def test_views_come_as_they_change(headmark: Headmark, store: Store) -> None:
     assert seen[-2:] == [5, 5]
     assert view["status"] == "idle"
     # The poll that was held is cancelled: no thread is left waiting. One is of the test's server.
-    assert threading.active_count() <= threads + 2
+    wait_until(lambda: threading.active_count() <= threads + 2)
     with pytest.raises(RuntimeError, match="stopped"):
         poller.start()
 
