@@ -136,3 +136,11 @@ async fn only_clients_count_as_connections() {
     .await;
     node.stop().await;
 }
+
+#[tokio::test]
+async fn the_connections_of_operators_need_files_too() {
+    let world = World::new(Tier::Embedded).await;
+    let more = [("HEADMARK_MAX_CONNECTIONS", "100".to_owned()), ("HEADMARK_ADMIN_LISTEN", "127.0.0.1:0".to_owned())];
+    let (_, text) = told(&["doctor"], &[env(&world), more.into()].concat()).await;
+    assert!(about(&text, "machine").iter().any(|line| line.contains("the 712 files that it needs")), "{text}");
+}

@@ -15,10 +15,6 @@ use crate::app::serve::{HttpConfig, Stop, Threads, files};
 use crate::app::{serve, telemetry};
 use crate::base::clock::Clock;
 
-/// How many connections operators may have open at once on their own listener: places that nobody else
-/// takes.
-const MAX_ADMIN_CONNECTIONS: usize = 1000;
-
 pub(super) fn run(config: &Config) -> Result<(), String> {
     telemetry::init_logs(&config.logs.filter, config.logs.format.is_json())?;
     crate::start_failpoints();
@@ -26,8 +22,7 @@ pub(super) fn run(config: &Config) -> Result<(), String> {
 }
 
 async fn node(config: &Config) -> Result<(), String> {
-    let for_operators = config.http.max_connections.min(MAX_ADMIN_CONNECTIONS);
-    files::allow(config.http.max_connections + if config.http.admin_listen.is_some() { for_operators } else { 0 });
+    files::allow(config.http.all_connections());
     // Bound first: a port that is taken is told before anything is opened.
     let (listener, address) = listen(config.http.listen).await?;
     let admin = match config.http.admin_listen {
@@ -55,7 +50,7 @@ async fn node(config: &Config) -> Result<(), String> {
     };
     let main = serve(listener, app.application(), config.http.max_connections);
     let admin = admin.zip(app.admin_application());
-    let admin = admin.map(|((listener, _), application)| serve(listener, application, for_operators));
+    let admin = admin.map(|((listener, _), application)| serve(listener, application, config.http.max_admin_connections()));
     let serving = async { tokio::try_join!(main, async { OptionFuture::from(admin).await.unwrap_or(Ok(())) }).map(|_| ()) };
     tokio::pin!(serving);
     notifier.ready(address);

@@ -11,7 +11,7 @@ const MIN_FREE_BYTES: u64 = 1 << 30;
 
 /// Looks at the machine that this runs on.
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
-    let mut findings = vec![open_files(files::needed(config.http.max_connections), files::allowed())];
+    let mut findings = vec![open_files(files::needed(config.http.all_connections()), files::allowed())];
     if config.stores.database_url.is_none() {
         findings.push(disk(&config.stores.data_dir, free_bytes(&config.stores.data_dir)));
         findings.extend(config.stores.existing().ok().and_then(|file| not_mine(&file)));

@@ -12,6 +12,10 @@ use crate::http::limit::{Limiter, RateConfig};
 use crate::http::places::{PlacesConfig, USUAL_BODY_BYTES, USUAL_PER_USER};
 use crate::http::shares::Bounds;
 
+/// How many connections operators may have open at once on their own listener: places that nobody else
+/// takes.
+const MAX_ADMIN_CONNECTIONS: usize = 1000;
+
 /// The HTTP server's settings.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "HTTP")]
@@ -136,6 +140,18 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
+    /// How many connections operators may have open at once; 0 where they have no listener.
+    #[must_use]
+    pub fn max_admin_connections(&self) -> usize {
+        self.admin_listen.map_or(0, |_| self.max_connections.min(MAX_ADMIN_CONNECTIONS))
+    }
+
+    /// How many connections may be open at once on all listeners.
+    #[must_use]
+    pub fn all_connections(&self) -> usize {
+        self.max_connections.saturating_add(self.max_admin_connections())
+    }
+
     /// The part that the edge enforces. `open` is
     /// [`Auth::is_open`](crate::http::auth::Auth::is_open).
     #[must_use]
@@ -184,5 +200,22 @@ impl HttpConfig {
 
     pub(super) fn send_timeout(&self) -> Duration {
         Duration::from_millis(self.send_timeout_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_have_connections_of_their_own() {
+        let connections = |max_connections, admin_listen| {
+            let config = HttpConfig { max_connections, admin_listen, ..HttpConfig::default() };
+            (config.max_admin_connections(), config.all_connections())
+        };
+        let admin = Some(SocketAddr::from(([127, 0, 0, 1], 8081)));
+        assert_eq!(connections(20_000, None), (0, 20_000));
+        assert_eq!(connections(20_000, admin), (1000, 21_000));
+        assert_eq!(connections(10, admin), (10, 20));
     }
 }
