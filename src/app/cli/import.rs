@@ -127,7 +127,16 @@ pub(super) struct ImportMessagesArgs {
     first_group_id: i64,
 
     /// Allow channels with names to become existing groups, and add other logs to a channel.
-    #[arg(long, env = "HEADMARK_IMPORT_MERGE")]
+    // Its value needs the `=`: the word behind `--merge` is the file.
+    #[arg(
+        long,
+        env = "HEADMARK_IMPORT_MERGE",
+        default_value_t = false,
+        action = clap::ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
     merge: bool,
 
     /// A number added to each id, such as `--id-offset 1` if ids start at 0. Can be negative.

@@ -53,3 +53,22 @@ pub(super) fn why_refused(arg: &Arg, value: &str) -> Option<String> {
     let why = read.err()?.render().to_string();
     Some(why.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_setting_takes_the_values_that_a_settings_file_has() {
+        let settings = settings(&crate::app::cli::Cli::command());
+        let flags: Vec<_> = settings.iter().filter(|(_, arg)| !arg.get_action().takes_values()).map(|(name, _)| name).collect();
+        assert_eq!(flags, Vec::<&String>::new());
+        for value in ["true", "false"] {
+            for name in ["merge", "compression", "redis_cluster"] {
+                assert_eq!(why_refused(&settings[name], value), None, "{name} = {value}");
+            }
+        }
+    }
+}

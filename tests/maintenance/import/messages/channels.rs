@@ -2,7 +2,7 @@
 
 use super::{counts, import, members, messages};
 use crate::both_tiers;
-use crate::maintenance::import::seconds_ago;
+use crate::maintenance::import::{headmark, seconds_ago};
 use crate::support::eventually;
 
 const LOG: &str = "timestamp,channel,sender\n100,general,1\n101,random,2\n";
@@ -42,11 +42,21 @@ both_tiers! {
         let grown = "timestamp,channel,sender\n99,general,3\n100,general,1\n500,general,4\n";
         let ran = import(&world, grown, &[]).await;
         assert_eq!((ran.status, counts(&ran)), (Some(0), [2, 2, 0, 1, 0, 0]), "{ran:?}");
-        let merged = import(&world, other, &["--merge"]).await;
+        let settings = world.dir.join("merge.toml");
+        std::fs::write(&settings, "merge = true\n").unwrap();
+        let by_file = ["--config", settings.to_str().unwrap()];
+        let refused = import(&world, other, &[&by_file[..], &["--merge=false"]].concat()).await;
+        assert_eq!((refused.status, counts(&refused)), (Some(3), [0, 0, 0, 1, 2, 0]), "{refused:?}");
+        let merged = import(&world, other, &by_file).await;
         assert_eq!((merged.status, counts(&merged)), (Some(0), [2, 2, 0, 1, 0, 0]), "{merged:?}");
+        // The file may stand behind the option.
+        let third = world.dir.join("third.csv");
+        std::fs::write(&third, "timestamp,channel,sender\n700,general,7\n").unwrap();
+        let merged = headmark(&world, &["import", "messages", "--merge", third.to_str().unwrap()], true, &[], Vec::new()).await;
+        assert_eq!((merged.status, counts(&merged)), (Some(0), [1, 1, 0, 0, 0, 0]), "{merged:?}");
         let node = world.node().await;
-        assert_eq!(members(&node.client, 1).await, [1, 3, 4, 5, 6]);
-        assert_eq!(messages(&node.client, 1).await.len(), 5);
+        assert_eq!(members(&node.client, 1).await, [1, 3, 4, 5, 6, 7]);
+        assert_eq!(messages(&node.client, 1).await.len(), 6);
         node.stop().await;
     }
 
