@@ -58,6 +58,8 @@ both_tiers! {
         assert_eq!(export(&world, &["--output", path.to_str().unwrap()]).await.out, "");
         let written = std::fs::read_to_string(&path).unwrap();
         assert_eq!(written, all.out);
+        assert_eq!(export(&world, &["-o", "-"]).await.out, all.out, "standard output");
+        assert!(!std::path::Path::new("-").exists(), "it made no file with that name");
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions()) & 0o077, 0, "secret follows are in it");
         let fresh = World::new(world.tier).await;
         assert_eq!(import(&fresh, &written, &[]).await.told("followed"), 7);
@@ -80,7 +82,7 @@ both_tiers! {
         assert!(pairs == expected);
 
         // A reader that goes away.
-        let mut args: Vec<String> = ["export", "follows"].map(String::from).into();
+        let mut args: Vec<String> = ["export", "follows", "--output", "-"].map(String::from).into();
         args.extend(world.store_args());
         let mut child = start(&args.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
         let mut reader = BufReader::new(child.stdout.take().unwrap());

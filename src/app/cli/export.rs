@@ -1,7 +1,7 @@
 //! `headmark export`.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -35,8 +35,8 @@ pub(super) struct ExportFollowsArgs {
     #[arg(long)]
     user: Option<UserId>,
 
-    /// The output file. If it exists, it is replaced once everything was written; it is written at
-    /// once where nothing may be made beside it. Default: standard output.
+    /// The output file; `-` is standard output. If it exists, it is replaced once everything was
+    /// written; it is written at once where nothing may be made beside it. Default: standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -61,7 +61,8 @@ pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
             }),
             None => &db,
         };
-        let written = match &args.output {
+        let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
+        let written = match file {
             Some(path) => {
                 let failed = |error| format!("cannot write {}: {error}", path.display());
                 let mut file = OutputFile::create(path).map_err(failed)?;
