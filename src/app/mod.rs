@@ -18,6 +18,7 @@ mod process;
 pub mod router;
 mod row_sets;
 pub mod serve;
+mod signals;
 mod single_flight;
 pub mod state;
 pub mod stores;

@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::coop::unconstrained;
 use tokio_util::sync::CancellationToken;
@@ -147,28 +146,6 @@ async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> Accepted {
 
 fn is_peers_fault(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused)
-}
-
-/// Resolves when the process is asked to stop, by SIGTERM or SIGINT. It listens from the call on,
-/// not only once it is awaited: a signal in between would end the process at once.
-pub fn shutdown_signal() -> impl Future<Output = ()> {
-    let [interrupt, terminate] = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-    async move {
-        tokio::select! {
-            () = received(interrupt) => {}
-            () = received(terminate) => {}
-        }
-    }
-}
-
-async fn received(signal: io::Result<Signal>) {
-    match signal {
-        Ok(mut signal) => drop(signal.recv().await),
-        Err(error) => {
-            tracing::error!(%error, "cannot listen for a signal; the server stops by the other one only");
-            std::future::pending::<()>().await;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,4 +6,5 @@ mod pooler;
 mod server;
 mod service_manager;
 mod settings;
+mod signals;
 mod smoke;

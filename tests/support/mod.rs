@@ -26,7 +26,7 @@ pub use nodes::Nodes;
 pub use notification_list::{NotificationList, ShownEntry};
 pub use pause::Pause;
 pub use postgres::{PostgresServer, Recovery};
-pub use process::{Process, STORES, refusal, run, run_with_input, start};
+pub use process::{Process, STORES, kill, refusal, run, run_with_input, start};
 pub use proxy::{Proxy, Trap, upstream_and_account};
 pub use redis_cluster::RedisCluster;
 pub use sentinels::{MASTER, Sentinels};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{CommandLogs, block_on, say};
+use super::shared::{CommandLogs, Failure, block_on, say};
 use crate::db::{Db, StoreConfig};
 use crate::engine::epoch;
 use crate::engine::guard::SEEN;
@@ -20,7 +20,7 @@ pub(super) struct EpochArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(args: EpochArgs) -> Result<(), String> {
+pub(super) fn run(args: EpochArgs) -> Result<(), Failure> {
     args.logs.init()?;
     block_on(async {
         let stores = args.stores.resolved()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::output_file::OutputFile;
-use super::shared::{CommandLogs, Done, block_on};
+use super::shared::{CommandLogs, Done, Failure, block_on};
 use crate::base::clock::Clock;
 use crate::base::ids::UserId;
 use crate::db::{Db, Replica, ReplicaConfig, StoreConfig};
@@ -48,7 +48,7 @@ pub(super) struct ExportFollowsArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, String> {
+pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, Failure> {
     args.logs.init()?;
     block_on(async {
         let (stores, replica) = (args.stores.resolved()?, args.replica.resolved()?);

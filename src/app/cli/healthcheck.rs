@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 
-use super::shared::{block_on, url};
+use super::shared::{Failure, block_on, url};
 use crate::app::doctor::cause_of;
 use crate::app::serve::address;
 
@@ -43,7 +43,7 @@ impl HealthcheckArgs {
 }
 
 /// `given` says where the arguments come from.
-pub(super) fn run(args: &HealthcheckArgs, given: &ArgMatches) -> Result<(), String> {
+pub(super) fn run(args: &HealthcheckArgs, given: &ArgMatches) -> Result<(), Failure> {
     block_on(async {
         let url = match &args.url {
             Some(url) => url.join("/readyz").map_err(|error| error.to_string())?.to_string(),

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 
-use super::shared::{CommandLogs, Done, block_on, complain_of_line, say};
+use super::shared::{CommandLogs, Done, Failure, block_on, complain_of_line, say};
 use crate::app::config::CacheArgs;
 use crate::app::stores::Writing;
 use crate::base::clock::Clock;
@@ -203,15 +203,15 @@ pub(super) struct ImportPostsArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(command: ImportCommand) -> Result<Done, String> {
+pub(super) fn run(command: ImportCommand) -> Result<Done, Failure> {
     match command {
-        ImportCommand::Follows(args) => import_follows(*args),
-        ImportCommand::Posts(args) => import_posts(*args),
-        ImportCommand::Messages(args) => import_messages(*args),
+        ImportCommand::Follows(args) => block_on(import_follows(*args)),
+        ImportCommand::Posts(args) => block_on(import_posts(*args)),
+        ImportCommand::Messages(args) => block_on(import_messages(*args)),
     }
 }
 
-fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
+async fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
     args.logs.init()?;
     let import = follows::FollowImport {
         file: args.file,
@@ -223,30 +223,33 @@ fn import_follows(args: ImportFollowsArgs) -> Result<Done, String> {
         now: Clock::System.now(),
     };
     let (report, took) =
-        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
+        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)
+            .await?;
     say(&summary_of_follows(&report, took))?;
     ended(report.broken_off, report.bad + report.done.over_limit + report.done.blocked + report.done.pending)
 }
 
-fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
+async fn import_posts(args: ImportPostsArgs) -> Result<Done, String> {
     args.logs.init()?;
     let import = posts::PostImport { file: args.file, id_offset: args.id_offset };
     let (report, took) =
-        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
+        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)
+            .await?;
     say(&summary_of_posts(&report, took))?;
     ended(report.broken_off, report.bad + report.done.refused)
 }
 
-fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
+async fn import_messages(args: ImportMessagesArgs) -> Result<Done, String> {
     args.logs.init()?;
     if args.becomes == MessagesAs::Directs {
-        return import_directs(args);
+        return import_directs(args).await;
     }
     let ImportMessagesArgs { file, members, id_offset, first_group_id, merge, .. } = args;
     let import = messages::LogImport { file, members, id_offset, first_group_id, merge };
     let (report, took) = through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| {
         import.run(stores.lanes(), stores.db().clone(), progress, on_bad).await
-    })?;
+    })
+    .await?;
     for (channel, group, is_imported) in &report.named {
         if *is_imported {
             say(&format!("channel {channel} is group {group}"))?;
@@ -269,44 +272,43 @@ fn ended(broken_off: Option<String>, findings: u64) -> Result<Done, String> {
     }
 }
 
-fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
+async fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
     if args.members.is_some() {
         return Err("--members is about groups; leave it out with --as directs".to_owned());
     }
     let import = directs::DirectImport { file: args.file, id_offset: args.id_offset };
     let (report, took) =
-        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)?;
+        through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)
+            .await?;
     say(&summary_of_directs(&report, took))?;
     ended(report.broken_off, report.bad + report.done.refused)
 }
 
 /// Opens the stores as a node does, runs an import through lanes, and shows how far it is. What
 /// became of it, and how long it took.
-fn through_lanes<R>(
+async fn through_lanes<R>(
     stores: &StoreConfig,
     cache: &CacheArgs,
     import: impl AsyncFnOnce(&Writing, Arc<Progress>, OnBad) -> Result<R, String>,
 ) -> Result<(R, Duration), String> {
     crate::start_failpoints();
-    block_on(async {
-        let (stores, cache) = (stores.clone().resolved()?, cache.clone().resolved()?);
-        let file = stores.data_dir.join(SQLITE_FILE);
-        let is_new = stores.database_url.is_none() && !file.exists();
-        let writing = Writing::start(&stores, &cache, &lane_config(), Clock::System).await?;
-        if is_new {
-            complain_of_line(&format!("{} was not there: this import goes into a new database", file.display()));
-        }
-        let began = Instant::now();
-        let progress = Arc::new(Progress::default());
-        let (stop, bar) = (CancellationToken::new(), bar());
-        let shown = tokio::spawn(show(Arc::clone(&progress), bar.clone(), stop.clone()));
-        let done = import(&writing, progress, teller(bar)).await;
-        stop.cancel();
-        // Nothing but the end of the bar waits for it.
-        let _ = shown.await;
-        writing.finish().await;
-        done.map(|report| (report, began.elapsed()))
-    })
+    let (stores, cache) = (stores.clone().resolved()?, cache.clone().resolved()?);
+    let file = stores.data_dir.join(SQLITE_FILE);
+    let is_new = stores.database_url.is_none() && !file.exists();
+    let writing = Writing::start(&stores, &cache, &lane_config(), Clock::System).await?;
+    if is_new {
+        complain_of_line(&format!("{} was not there: this import goes into a new database", file.display()));
+    }
+    let began = Instant::now();
+    let progress = Arc::new(Progress::default());
+    let (stop, bar) = (CancellationToken::new(), bar());
+    let shown = tokio::spawn(show(Arc::clone(&progress), bar.clone(), stop.clone()));
+    let done = import(&writing, progress, teller(bar)).await;
+    stop.cancel();
+    // Nothing but the end of the bar waits for it.
+    let _ = shown.await;
+    writing.finish().await;
+    done.map(|report| (report, began.elapsed()))
 }
 
 /// Tells of each bad line, without tearing the bar.

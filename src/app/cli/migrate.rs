@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{CommandLogs, block_on, failed, say};
+use super::shared::{CommandLogs, Failure, block_on, failed, say};
 use crate::db::{Db, Distributed, MAX_PARTITIONS, Progress, Repartition, StoreConfig};
 
 /// Which database.
@@ -28,7 +28,7 @@ pub(super) struct MigrateArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(args: MigrateArgs) -> Result<(), String> {
+pub(super) fn run(args: MigrateArgs) -> Result<(), Failure> {
     args.logs.init()?;
     crate::start_failpoints();
     block_on(async {

@@ -170,6 +170,8 @@ impl Cli {
                 complain_of_line(&why);
                 ExitCode::from(USAGE)
             }
+            // Shells say nothing of it either.
+            Err(Failure::Stopped(signal)) => ExitCode::from(signal.exit_status()),
             Err(Failure::Other(why)) => {
                 complain_of_line(&why);
                 ExitCode::FAILURE
@@ -180,23 +182,23 @@ impl Cli {
 
 impl Cli {
     fn done(self, layers: &Layers, command: &clap::Command) -> Result<Done, Failure> {
-        let done = match self.command {
-            None => serve::run(&settled(self.config)?).map(|()| Done::Well),
-            Some(CliCommand::Serve(config)) => serve::run(&settled(*config)?).map(|()| Done::Well),
-            Some(CliCommand::Config(of)) => return config::run(of, layers, command).map(|()| Done::Well),
+        match self.command {
+            None => serve::run(&settled(self.config)?)?,
+            Some(CliCommand::Serve(config)) => serve::run(&settled(*config)?)?,
+            Some(CliCommand::Config(of)) => config::run(of, layers, command)?,
             Some(CliCommand::Doctor(args)) => return doctor::run(*args),
-            Some(CliCommand::Healthcheck(args)) => healthcheck::run(&args, layers.leaf()).map(|()| Done::Well),
-            Some(CliCommand::Migrate(args)) => migrate::run(args).map(|()| Done::Well),
-            Some(CliCommand::Token(args)) => return token::run(&args).map(|()| Done::Well),
-            Some(CliCommand::Import(command)) => import::run(command),
-            Some(CliCommand::Export(export::ExportCommand::Follows(args))) => export::run(args),
-            Some(CliCommand::Recount(args)) => recount::run(args),
-            Some(CliCommand::Epoch(args)) => epoch::run(args).map(|()| Done::Well),
-            Some(CliCommand::Openapi) => openapi::run().map(|()| Done::Well),
-            Some(CliCommand::Completions { shell }) => manual::completions(command, shell).map(|()| Done::Well),
-            Some(CliCommand::Man) => manual::page(command).map(|()| Done::Well),
-        };
-        Ok(done?)
+            Some(CliCommand::Healthcheck(args)) => healthcheck::run(&args, layers.leaf())?,
+            Some(CliCommand::Migrate(args)) => migrate::run(args)?,
+            Some(CliCommand::Token(args)) => token::run(&args)?,
+            Some(CliCommand::Import(command)) => return import::run(command),
+            Some(CliCommand::Export(export::ExportCommand::Follows(args))) => return export::run(args),
+            Some(CliCommand::Recount(args)) => return recount::run(args),
+            Some(CliCommand::Epoch(args)) => epoch::run(args)?,
+            Some(CliCommand::Openapi) => openapi::run()?,
+            Some(CliCommand::Completions { shell }) => manual::completions(command, shell)?,
+            Some(CliCommand::Man) => manual::page(command)?,
+        }
+        Ok(Done::Well)
     }
 }
 

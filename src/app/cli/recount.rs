@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::shared::{CommandLogs, Done, block_on, say};
+use super::shared::{CommandLogs, Done, Failure, block_on, say};
 use crate::base::ids::UserId;
 use crate::db::{Db, StoreConfig};
 use crate::maintenance::recount::{Difference, Recount};
@@ -25,7 +25,7 @@ pub(super) struct RecountArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(args: RecountArgs) -> Result<Done, String> {
+pub(super) fn run(args: RecountArgs) -> Result<Done, Failure> {
     args.logs.init()?;
     block_on(async {
         let stores = args.stores.resolved()?;

@@ -1,27 +1,28 @@
 //! `headmark serve`.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use futures_util::future::OptionFuture;
 use tokio::net::TcpListener;
 
-use super::shared::{block_on, say};
+use super::shared::{Failure, on_runtime, say};
 use crate::app::config::Config;
 use crate::app::node::App;
 use crate::app::notify::Notifier;
 use crate::app::serve::{HttpConfig, Stop, Threads, files};
-use crate::app::{serve, telemetry};
+use crate::app::{serve, signals, telemetry};
 use crate::base::clock::Clock;
 
-pub(super) fn run(config: &Config) -> Result<(), String> {
+pub(super) fn run(config: &Config) -> Result<(), Failure> {
     telemetry::init_logs(&config.logs.filter, config.logs.format.is_json())?;
     crate::start_failpoints();
-    block_on(node(config))
+    Ok(on_runtime(node(config))??)
 }
 
 async fn node(config: &Config) -> Result<(), String> {
+    let mut told_to_stop = pin!(signals::told_to_stop());
     files::allow(config.http.all_connections());
     // Bound first: a port that is taken is told before anything is opened.
     let (listener, address) = listen(config.http.listen).await?;
@@ -31,9 +32,15 @@ async fn node(config: &Config) -> Result<(), String> {
     };
     // They end after the stores.
     let threads = Arc::new(Threads::start().map_err(|error| format!("cannot start the threads for connections: {error}"))?);
-    let app = App::start(config, Clock::System).await?;
+    // A start may wait long for its stores. Cut off, it leaves what a kill would leave, and the next one goes on.
+    let app = tokio::select! {
+        app = App::start(config, Clock::System) => app?,
+        _ = &mut told_to_stop => {
+            tracing::info!("stopped while it started");
+            return Ok(());
+        }
+    };
     let stop = Stop::default();
-    let told_to_stop = serve::shutdown_signal();
     welcome(config, address, admin.as_ref().map_or(address, |(_, address)| *address), app.state().auth.is_open());
     let notifier = Notifier::from_env();
     let healthy = {
@@ -57,7 +64,7 @@ async fn node(config: &Config) -> Result<(), String> {
     let watchdog = tokio::spawn(notifier.clone().feed_watchdog(healthy));
     let served = tokio::select! {
         served = &mut serving => served,
-        () = told_to_stop => finish(&app, &notifier, &stop, serving).await,
+        _ = &mut told_to_stop => finish(&app, &notifier, &stop, serving).await,
         () = app.displaced() => {
             displaced = true;
             stop.close.cancel();
@@ -94,7 +101,7 @@ async fn finish(
     stop.drain.cancel();
     tokio::select! {
         served = &mut serving => return served,
-        () = serve::shutdown_signal() => stop.close.cancel(),
+        _ = signals::told_to_stop() => stop.close.cancel(),
     }
     serving.await
 }

@@ -1,10 +1,18 @@
 //! What several commands share: their logs, their output, and how they end.
 
+use std::time::Duration;
+
 use clap::Args;
+use tokio::sync::oneshot;
 
 use crate::app::config::{Config, LogFormat};
 use crate::app::doctor::DAMAGED;
+use crate::app::signals::{StopSignal, told_to_stop};
 use crate::app::telemetry;
+
+/// How long what is under way may hold the end of a command: a read of standard input, or a write to
+/// a pipe, may never come back.
+const MAX_END: Duration = Duration::from_secs(1);
 
 /// How a command ended.
 pub(super) enum Done {
@@ -18,6 +26,8 @@ pub(super) enum Done {
 pub(super) enum Failure {
     /// The settings are wrong, and stay so until somebody changes them.
     Settings(String),
+    /// It was told to stop.
+    Stopped(StopSignal),
     /// Something else.
     Other(String),
 }
@@ -92,11 +102,37 @@ pub(super) fn say(text: &str) -> Result<(), String> {
     }
 }
 
-/// The runtime of a command.
-pub(super) fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start the runtime: {error}"))?
-        .block_on(future)
+/// Runs a command to its end, or until a signal asks it to stop. What it was doing is dropped then,
+/// as on an error.
+pub(super) fn block_on<T>(command: impl Future<Output = Result<T, String>>) -> Result<T, Failure> {
+    on_runtime(async {
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(stop(told_to_stop(), tell));
+        tokio::select! {
+            done = command => done.map_err(Failure::Other),
+            Ok(signal) = told => Err(Failure::Stopped(signal)),
+        }
+    })?
+}
+
+/// Tells a command of the signal that asks it to stop. Inside a call that blocks, it does not hear:
+/// then the process ends without it.
+async fn stop(signal: impl Future<Output = StopSignal>, tell: oneshot::Sender<StopSignal>) {
+    let signal = signal.await;
+    // Nobody hears where the command has just ended.
+    let _ = tell.send(signal);
+    tokio::time::sleep(MAX_END).await;
+    std::process::exit(signal.exit_status().into());
+}
+
+/// Runs something on a runtime of its own.
+///
+/// # Errors
+/// A sentence: why there is no runtime.
+pub(super) fn on_runtime<T>(run: impl Future<Output = T>) -> Result<T, String> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let done = runtime.block_on(run);
+    runtime.shutdown_timeout(MAX_END);
+    Ok(done)
 }
