@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::streams::{HttpStream, Streams};
 
+/// How much of what it was given a socket must take within the time for it, again and again. A byte now
+/// and then is no progress.
+const PROGRESS_BYTES: usize = 64 * 1024;
+
 /// One connection, as its socket, its requests and its task share it.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -22,9 +26,11 @@ pub(crate) struct Watch {
     http2: AtomicBool,
     /// Whether its next answer is to be the last.
     last_answer: AtomicBool,
-    /// Since when the socket has taken less than it was given, in milliseconds after `opened`, plus
-    /// one; 0: it has taken all.
+    /// Since when the socket has taken less than it was given, or when it last had [`PROGRESS_BYTES`]
+    /// of that, in milliseconds after `opened`, plus one; 0: it has taken all.
     blocked_ms: AtomicU64,
+    /// How much it has taken since then.
+    taken_bytes: AtomicUsize,
     /// The requests of an HTTP/1 connection: how many it has had, and how many it has now.
     requests: AtomicU64,
     serving: AtomicUsize,
@@ -41,6 +47,7 @@ impl Watch {
             http2: AtomicBool::new(false),
             last_answer: AtomicBool::new(false),
             blocked_ms: AtomicU64::new(0),
+            taken_bytes: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             serving: AtomicUsize::new(0),
             streams: Arc::new(Streams::new(opened)),
@@ -84,9 +91,28 @@ impl Watch {
     /// The socket has not taken all that it was given.
     pub(crate) fn blocked(&self) {
         if self.blocked_ms.load(Ordering::Relaxed) == 0 {
-            let now_ms = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.blocked_ms.store(now_ms.saturating_add(1), Ordering::Relaxed);
+            self.begin_wait();
         }
+    }
+
+    /// The socket has taken so much more. hyper may never hand a steady receiver all of a long answer, so
+    /// each [`PROGRESS_BYTES`] have the time.
+    pub(crate) fn written(&self, bytes: usize) {
+        if self.blocked_ms.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let taken = self.taken_bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        if taken >= PROGRESS_BYTES {
+            self.begin_wait();
+        } else {
+            self.taken_bytes.store(taken, Ordering::Relaxed);
+        }
+    }
+
+    fn begin_wait(&self) {
+        let now_ms = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.taken_bytes.store(0, Ordering::Relaxed);
+        self.blocked_ms.store(now_ms.saturating_add(1), Ordering::Relaxed);
     }
 
     /// The socket has taken all.
@@ -96,7 +122,7 @@ impl Watch {
         }
     }
 
-    /// For how long the socket has taken less than it was given.
+    /// For how long the socket has taken less than it was given, and less than [`PROGRESS_BYTES`] of that.
     pub(crate) fn blocked_for(&self) -> Duration {
         let blocked_ms = self.blocked_ms.load(Ordering::Relaxed);
         if blocked_ms == 0 { Duration::ZERO } else { self.opened.elapsed().saturating_sub(Duration::from_millis(blocked_ms - 1)) }
@@ -188,5 +214,29 @@ mod tests {
         assert!(watch.blocked_for() >= Duration::from_millis(20), "the first time counts");
         watch.flushed();
         assert!(watch.blocked_for().is_zero());
+    }
+
+    #[test]
+    fn the_time_begins_again_with_each_64_kib_that_a_blocked_socket_takes() {
+        const PAUSE: Duration = Duration::from_millis(20);
+        let watch = Watch::new();
+        watch.written(PROGRESS_BYTES);
+        assert!(watch.blocked_for().is_zero(), "it was not blocked");
+        for _ in 0..2 {
+            watch.blocked();
+            std::thread::sleep(PAUSE);
+            watch.written(PROGRESS_BYTES - 1);
+            assert!(watch.blocked_for() >= PAUSE, "that was too little");
+            let taken = Instant::now();
+            watch.written(1);
+            assert!(watch.blocked_for() <= taken.elapsed() + Duration::from_millis(1));
+            assert_eq!(watch.awaited(), None, "the rest is not sent yet");
+        }
+        watch.written(PROGRESS_BYTES - 1);
+        watch.flushed();
+        watch.blocked();
+        std::thread::sleep(PAUSE);
+        watch.written(1);
+        assert!(watch.blocked_for() >= PAUSE, "what it took before counts no more");
     }
 }

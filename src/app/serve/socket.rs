@@ -52,7 +52,15 @@ struct Lingering {
 impl Socket {
     pub(super) fn new(stream: TcpStream, timeout: Duration, watch: Arc<Watch>) -> Self {
         let waiting = FirstBytes { timer: Box::pin(tokio::time::sleep(timeout)), seen: 0, is_preface: true, grace: None };
-        Self { stream, watch, waiting: Some(waiting), lingering: None }
+        Self { stream, watch, waiting: Some(waiting), linger_bytes, lingering: None }
+    }
+
+    fn watch_write(&self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Pending => self.watch.blocked(),
+            Poll::Ready(Ok(bytes)) => self.watch.written(*bytes),
+            Poll::Ready(Err(_)) => {}
+        }
     }
 }
 
@@ -98,9 +106,7 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(cx, buf);
-        if written.is_pending() {
-            this.watch.blocked();
-        }
+        this.watch_write(&written);
         written
     }
 
@@ -137,9 +143,7 @@ impl AsyncWrite for Socket {
     fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
-        if written.is_pending() {
-            this.watch.blocked();
-        }
+        this.watch_write(&written);
         written
     }
 

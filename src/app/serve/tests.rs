@@ -13,6 +13,7 @@ use super::*;
 use crate::http::body::Body;
 use crate::http::edge::EdgeLayer;
 
+mod sockets;
 mod streams;
 
 #[derive(Deserialize)]
@@ -31,7 +32,10 @@ struct Server {
 }
 
 async fn start(config: HttpConfig) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), config)
+}
+
+fn start_on(listener: TcpListener, config: HttpConfig) -> Server {
     let address = listener.local_addr().unwrap();
     let (enter, entered) = mpsc::channel(8);
     let enter_stuck = enter.clone();
