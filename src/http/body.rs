@@ -33,6 +33,11 @@ use crate::http::context::{self, BodyRules};
 /// listens would otherwise see a reset connection instead of the 413.
 const DISCARD_FACTOR: usize = 8;
 
+/// How much of a body is read and thrown away at most, where bodies may have so many bytes.
+pub(crate) fn discarded_bytes(limit_bytes: usize) -> usize {
+    limit_bytes.saturating_mul(DISCARD_FACTOR)
+}
+
 /// A JSON body, with the hash that tells whether a request with the same idempotency key is the
 /// same request.
 #[derive(Debug, Clone)]
@@ -183,7 +188,7 @@ async fn read(parts: &Parts, body: axum::body::Body, rules: BodyRules) -> Result
         close,
     };
     let declared = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    let most = rules.limit_bytes.saturating_mul(DISCARD_FACTOR);
+    let most = discarded_bytes(rules.limit_bytes);
     let waits_for_leave = parts.headers.contains_key(header::EXPECT);
     if declared.is_some_and(|size| size > most || (size > rules.limit_bytes && waits_for_leave)) {
         return Err(too_large(close));

@@ -25,6 +25,7 @@ use super::ending::Ending;
 use super::socket::Socket;
 
 use crate::app::application::{self, Application};
+use crate::http::body;
 use crate::http::held;
 use crate::http::limit::Peer;
 use crate::http::streams;
@@ -46,6 +47,9 @@ const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
 /// A request with a longer body, or with one of unknown length, does not run on the thread of its
 /// connection: to parse it and to answer it could hold up the others for milliseconds.
 const MAX_BODY_BYTES_ON_THREAD: u64 = 4096;
+/// How much a closed connection takes of what its client still sends, where the bodies that are
+/// discarded are shorter.
+const MIN_LINGER_BYTES: usize = 64 * 1024;
 /// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so,
 /// or to take leave.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -61,6 +65,7 @@ pub(super) struct Server {
     builder: Builder<Streams>,
     header_timeout: Duration,
     send_timeout: Duration,
+    linger_bytes: usize,
     limited: bool,
     main: Handle,
 }
@@ -89,8 +94,10 @@ impl Server {
         http2.timer(TokioTimer::new()).max_concurrent_streams(config.max_streams).max_header_list_size(MAX_HEADER_BYTES);
         http2.keep_alive_interval(PING_INTERVAL).keep_alive_timeout(PING_TIMEOUT).max_send_buf_size(MAX_SEND_BUFFER_BYTES);
         http2.initial_stream_window_size(STREAM_WINDOW_BYTES).initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        let (header_timeout, send_timeout) = (config.header_timeout(), config.send_timeout());
+        let linger_bytes = body::discarded_bytes(config.body_limit_bytes).max(MIN_LINGER_BYTES);
         let limited = config.rate.rate_limit > 0;
-        Self { app, ending, builder, header_timeout: config.header_timeout(), send_timeout: config.send_timeout(), limited, main }
+        Self { app, ending, builder, header_timeout, send_timeout, linger_bytes, limited, main }
     }
 
     fn look_every(&self) -> Duration {
@@ -116,7 +123,7 @@ impl Server {
 pub(super) async fn run(stream: TcpStream, peer: Peer, server: Arc<Server>, _permit: OwnedSemaphorePermit) {
     let _open = OpenConnection::new();
     let (ending, watch, look_every) = (&server.ending, Watch::new(), server.look_every());
-    let io = TokioIo::new(Socket::new(stream, server.header_timeout, Arc::clone(&watch)));
+    let io = TokioIo::new(Socket::new(stream, server.header_timeout, server.linger_bytes, Arc::clone(&watch)));
     let (app, main) = (server.app.clone(), server.main.clone());
     let app = Named { app, main, peer: server.limited.then_some(peer), watch: Arc::clone(&watch) };
     let mut connection = pin!(server.builder.serve_connection(io, TowerToHyperService::new(app)));

@@ -8,18 +8,20 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::http::watch::Watch;
 
 /// With what an HTTP/2 connection begins; until so much came it is not known what the client
 /// speaks.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a closed connection still takes what its client sends, and how much of it. A request
-/// that crosses the close would otherwise be answered with a reset, which also takes away what the
-/// client has not read yet.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES: usize = 64 * 1024;
+/// How long a closed connection still takes what its client sends: while nothing comes, and in all. What
+/// crosses the close (a request, or the rest of a body that was refused unread) would otherwise be
+/// answered with a reset, which also takes away what the client has not read yet.
+const LINGER_QUIET: Duration = Duration::from_secs(1);
+const LINGER: Duration = Duration::from_secs(2);
+/// How much of it is read at once.
+const LINGER_PIECE: usize = 16 * 1024;
 /// How long the first bytes of a connection that is to end may take to be seen.
 const FIRST_READ: Duration = Duration::from_millis(50);
 
@@ -32,6 +34,8 @@ pub(super) struct Socket {
     stream: TcpStream,
     watch: Arc<Watch>,
     waiting: Option<FirstBytes>,
+    /// How much is taken of what the client sends after the close.
+    linger_bytes: usize,
     lingering: Option<Lingering>,
 }
 
@@ -46,11 +50,24 @@ struct FirstBytes {
 
 struct Lingering {
     timer: Pin<Box<Sleep>>,
+    ends: Instant,
     left_bytes: usize,
 }
 
+impl Lingering {
+    fn begin(left_bytes: usize) -> Self {
+        Self { timer: Box::pin(tokio::time::sleep(LINGER_QUIET)), ends: Instant::now() + LINGER, left_bytes }
+    }
+
+    /// The client has sent so much.
+    fn take(&mut self, bytes: usize) {
+        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        self.timer.as_mut().reset(self.ends.min(Instant::now() + LINGER_QUIET));
+    }
+}
+
 impl Socket {
-    pub(super) fn new(stream: TcpStream, timeout: Duration, watch: Arc<Watch>) -> Self {
+    pub(super) fn new(stream: TcpStream, timeout: Duration, linger_bytes: usize, watch: Arc<Watch>) -> Self {
         let waiting = FirstBytes { timer: Box::pin(tokio::time::sleep(timeout)), seen: 0, is_preface: true, grace: None };
         Self { stream, watch, waiting: Some(waiting), linger_bytes, lingering: None }
     }
@@ -123,15 +140,12 @@ impl AsyncWrite for Socket {
         if this.lingering.is_none() {
             ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
         }
-        let fresh = || Lingering { timer: Box::pin(tokio::time::sleep(LINGER)), left_bytes: LINGER_BYTES };
-        let lingering = this.lingering.get_or_insert_with(fresh);
-        let mut bytes = [0; 4096];
-        while lingering.left_bytes > 0 {
+        let lingering = this.lingering.get_or_insert_with(|| Lingering::begin(this.linger_bytes));
+        let mut bytes = [0; LINGER_PIECE];
+        while lingering.left_bytes > 0 && Instant::now() < lingering.ends {
             let mut buf = ReadBuf::new(&mut bytes);
             match Pin::new(&mut this.stream).poll_read(cx, &mut buf) {
-                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
-                    lingering.left_bytes = lingering.left_bytes.saturating_sub(buf.filled().len());
-                }
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => lingering.take(buf.filled().len()),
                 // The client has closed too.
                 Poll::Ready(_) => return Poll::Ready(Ok(())),
                 Poll::Pending => return lingering.timer.as_mut().poll(cx).map(Ok),

@@ -57,3 +57,55 @@ async fn who_takes_a_little_now_and_then_loses_the_connection() {
     assert!(received < 1024 * 1024 && took > Duration::from_millis(1900), "{received} bytes in {took:?}");
     server.stop().await;
 }
+
+const REFUSED_UNREAD: &str = "POST /body HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n";
+
+#[tokio::test]
+async fn a_refusal_reaches_a_caller_who_sends_a_long_body_before_it_listens() {
+    const LIMIT: usize = 256 * 1024;
+    let server = start_small(HttpConfig { body_limit_bytes: LIMIT, ..quick() });
+    for bytes in [LIMIT, 4 * LIMIT] {
+        let mut stream = connect(&server, &format!("{REFUSED_UNREAD}Content-Length: {bytes}\r\n\r\n")).await;
+        stream.write_all(&vec![b' '; bytes]).await.expect("nobody resets it");
+        let answer = until_closed(stream).await;
+        assert!(answer.starts_with("HTTP/1.1 415 "), "{bytes}: {answer:?}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_closed_connection_takes_is_bounded() {
+    let server = start_small(HttpConfig { max_connections: 1, body_limit_bytes: 10_000_000, ..quick() });
+    let head = format!("{REFUSED_UNREAD}Content-Length: 1000000000\r\n\r\n");
+    let mut stream = connect(&server, &head).await;
+    let started = Instant::now();
+    // Never quiet, and far below the bytes that it may send.
+    while stream.write_all(&[b' '; 100]).await.is_ok() {
+        assert!(started.elapsed() < Duration::from_secs(10), "it is still open");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(started.elapsed() > Duration::from_millis(1500), "{:?}", started.elapsed());
+    // It had the only place, and gave it back.
+    assert!(until_closed(connect(&server, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await).await.contains("hello"));
+    server.stop().await;
+    let server = start_small(quick());
+    let mut stream = connect(&server, &head).await;
+    let (mut sent, started) = (0, Instant::now());
+    while stream.write_all(&[b' '; 8192]).await.is_ok() {
+        sent += 8192;
+        assert!(sent < 16 * 1024 * 1024, "a server with a short body limit takes 64 KiB and what its sockets hold");
+    }
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_has_closed_too_holds_nothing() {
+    let server = start_small(HttpConfig { max_connections: 1, ..quick() });
+    for _ in 0..5 {
+        let started = Instant::now();
+        let answer = until_closed(connect(&server, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await).await;
+        assert!(answer.contains("hello") && started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
+    }
+    server.stop().await;
+}
