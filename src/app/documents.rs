@@ -1,4 +1,4 @@
-//! Files that the binary carries, and how they are served.
+//! Files that the binary carries, and how they are served. The metrics are served in the same way.
 //!
 //! Nobody needs credentials for them and they are the longest answers there are, so a request costs
 //! neither a copy nor a compressor: all requests share one piece of memory for each encoding, made
@@ -82,15 +82,14 @@ impl Document {
 
     /// The document, as `asked` accepts it, or 304; without compression it does not vary.
     pub(super) fn answer(&self, compression: bool, asked: &HeaderMap) -> Response {
-        let may = compression && self.is_text();
         let is_known = asked.get(header::IF_NONE_MATCH).is_some_and(|tags| IfNoneMatch::parse(tags.clone()).matches(&self.tag));
-        let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { self.full(may, asked) };
+        let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { self.full(compression, asked) };
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Ok(tag) = HeaderValue::from_str(&self.tag) {
             headers.insert(header::ETAG, tag);
         }
-        if may {
+        if compression && self.is_text() {
             headers.insert(header::VARY, VARIES);
         }
         for (name, value) in self.headers {
@@ -99,7 +98,9 @@ impl Document {
         response
     }
 
-    fn full(&self, may_compress: bool, asked: &HeaderMap) -> Response {
+    /// The same to one who cannot have it already, as there is another each time. It has no tag.
+    pub(super) fn full(&self, compression: bool, asked: &HeaderMap) -> Response {
+        let may_compress = compression && self.is_text();
         let accepted = Encoding::accepted(asked).filter(|_| may_compress);
         let packed = accepted.and_then(|encoding| Some((encoding.name(), self.packed(encoding)?)));
         let (encoding, bytes) = packed.map_or((None, self.plain.clone()), |(name, bytes)| (Some(name), bytes));
@@ -107,6 +108,9 @@ impl Document {
         response.headers_mut().insert(header::CONTENT_TYPE, self.media.clone());
         if let Some(encoding) = encoding {
             response.headers_mut().insert(header::CONTENT_ENCODING, encoding);
+        }
+        if may_compress {
+            response.headers_mut().insert(header::VARY, VARIES);
         }
         response
     }

@@ -1,9 +1,10 @@
 //! The server itself: whether it lives, whether it is ready, and its metrics.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::Serialize;
@@ -11,6 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::app::documents::Document;
 use crate::app::process;
 use crate::app::single_flight::SingleFlight;
 use crate::app::state::AppState;
@@ -27,9 +29,17 @@ pub fn routes() -> OpenApiRouter<AppState> {
 
 /// Those that are for operators. Nothing bounds how many ask, and each answer takes a connection of those for reads, or
 /// some work: so one is made at a time.
-pub fn admin_routes() -> OpenApiRouter<AppState> {
-    let (looks, renders) = (SingleFlight::<Parts>::default(), SingleFlight::<String>::default());
+pub fn admin_routes(compression: bool) -> OpenApiRouter<AppState> {
+    let looks = SingleFlight::<Parts>::default();
+    let renders = Renders { flight: SingleFlight::default(), compression };
     OpenApiRouter::new().routes(routes!(get_readyz)).routes(routes!(get_metrics)).layer(Extension(looks)).layer(Extension(renders))
+}
+
+/// The metrics as text, which all who ask at once share, compressed forms included.
+#[derive(Clone)]
+struct Renders {
+    flight: SingleFlight<Arc<Document>>,
+    compression: bool,
 }
 
 /// The database, the cache and the replica.
@@ -162,13 +172,12 @@ fn measure_parts(state: &AppState) {
 /// Get metrics in the Prometheus text format
 #[utoipa::path(get, path = "/metrics", tag = "server", security(()),
     responses((status = 200, content_type = "text/plain", body = String)))]
-async fn get_metrics(State(state): State<AppState>, Extension(renders): Extension<SingleFlight<String>>) -> Response {
-    let text = renders.get(render(state)).await;
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response()
+async fn get_metrics(State(state): State<AppState>, Extension(renders): Extension<Renders>, asked: HeaderMap) -> Response {
+    renders.flight.get(render(state)).await.full(renders.compression, &asked)
 }
 
 /// Measures, and writes down all metrics.
-async fn render(state: AppState) -> String {
+async fn render(state: AppState) -> Arc<Document> {
     #[expect(clippy::cast_precision_loss, reason = "queues are far below 2^52")]
     let set = |name: &'static str, value: usize| metrics::gauge!(name).set(value as f64);
     set("headmark_lane_waiting", state.lanes.waiting());
@@ -181,5 +190,5 @@ async fn render(state: AppState) -> String {
     if let Err(error) = tokio::task::spawn_blocking(process::measure).await {
         tracing::warn!(%error, "cannot measure this process");
     }
-    state.metrics.render()
+    Arc::new(Document::new("text/plain; version=0.0.4", state.metrics.render().into()))
 }

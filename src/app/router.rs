@@ -90,7 +90,7 @@ enum Serves {
 }
 
 /// Every feature's routes, and the document that they make.
-fn routes(node: Option<&AppState>, serves: Serves) -> (Router, utoipa::openapi::OpenApi) {
+fn routes(node: Option<&AppState>, serves: Serves, compression: bool) -> (Router, utoipa::openapi::OpenApi) {
     let routes = Routes { node, all: OpenApiRouter::with_openapi(Document::openapi()) }
         .and(badges::http::routes(), |node| &node.contexts.badges)
         .and(summary::http::routes(), |node| &node.contexts.summary)
@@ -122,7 +122,7 @@ fn routes(node: Option<&AppState>, serves: Serves) -> (Router, utoipa::openapi::
         .and(user_export::http::routes(), |node| &node.contexts.user_export)
         .and(views::http::routes(), |node| &node.contexts.views)
         .and(probes::routes(), |node| node);
-    let routes = if serves == Serves::All { routes.and(probes::admin_routes(), |node| node) } else { routes };
+    let routes = if serves == Serves::All { routes.and(probes::admin_routes(compression), |node| node) } else { routes };
     let (router, mut document) = routes.all.split_for_parts();
     problems::add(&mut document);
     loosen(&mut document);
@@ -164,7 +164,7 @@ pub struct Applications {
 pub fn build(node: &AppState, edge: EdgeConfig, admin: bool) -> Applications {
     let (origins, compression) = (edge.origins.clone(), edge.compression);
     let edge = EdgeLayer::new(edge);
-    let (all, document) = routes(Some(node), Serves::All);
+    let (all, document) = routes(Some(node), Serves::All, compression);
     let openapi = document.to_json().unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document has no JSON form");
         String::new()
@@ -172,7 +172,7 @@ pub fn build(node: &AppState, edge: EdgeConfig, admin: bool) -> Applications {
     let all = all.merge(console::routes(compression));
     let serve = |router: Router| application(node, &edge, &origins, router.merge(docs::routes(openapi.clone(), compression)));
     match admin {
-        true => Applications { main: serve(routes(Some(node), Serves::Public).0), admin: Some(serve(all)) },
+        true => Applications { main: serve(routes(Some(node), Serves::Public, compression).0), admin: Some(serve(all)) },
         false => Applications { main: serve(all), admin: None },
     }
 }
@@ -193,6 +193,6 @@ fn application(node: &AppState, edge: &EdgeLayer, origins: &Origins, router: Rou
 /// # Errors
 /// When it has no JSON form, which is a bug.
 pub fn openapi_json() -> Result<String, String> {
-    let (_, document) = routes(None, Serves::All);
+    let (_, document) = routes(None, Serves::All, false);
     document.to_pretty_json().map_err(|error| error.to_string())
 }

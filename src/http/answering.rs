@@ -23,8 +23,8 @@ use crate::base::seldom::Seldom;
 use crate::http::compress::{self, Encoding};
 use crate::http::context::{self, Context, Scoped};
 use crate::http::meter::Meter;
+use crate::http::places;
 use crate::http::streams::HttpStream;
-use crate::http::{PROBES, places};
 
 /// Panics that were caught and answered with 500.
 pub(crate) const PANICS: &str = "headmark_http_panics_total";
@@ -184,9 +184,8 @@ impl<F> Making<F> {
     /// the answer needs it.
     fn finish(&mut self, mut response: Response) -> Response {
         let stream = self.asked.stream.take();
-        let found = context::with(|context| (context.place.take(), PROBES.contains(&context.route()), context.request_id.clone()));
-        let (place, probe, request_id) = found.map_or((None, false, None), |(place, probe, id)| (place, probe, Some(id)));
-        let place = places::keep(place, stream.is_some(), probe, &response).unwrap_or_else(|problem| {
+        let (place, request_id) = context::with(|context| (context.place.take(), context.request_id.clone())).unzip();
+        let place = places::keep(place.flatten(), stream.is_some(), &response).unwrap_or_else(|problem| {
             response = problem.into_response();
             None
         });

@@ -23,10 +23,10 @@ use crate::http::compress;
 use crate::http::context::{BodyRules, Context, RouteName};
 use crate::http::cors::Origins;
 use crate::http::limit::{Limiter, Peer};
+use crate::http::origin;
 use crate::http::places::{self, Places, PlacesConfig};
 use crate::http::traces::Tracer;
 use crate::http::watch::Link;
-use crate::http::{PROBES, origin};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// How the routes of the interface begin.
@@ -140,12 +140,12 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         let started = Instant::now();
         let shared = &self.shared;
-        // Counted also where it is refused, which is over at once.
-        let place = shared.places.enter();
-        let stream = request.extensions().get::<Link>().map(|link| link.0.begin());
-        let within = place.is_within();
         let matched = || request.extensions().get::<MatchedPath>().cloned().map(RouteName::Matched);
         let route = self.route.map(RouteName::Fixed).or_else(matched);
+        // Counted also where it is refused, which is over at once.
+        let place = shared.places.enter(route.as_ref().map(RouteName::as_str));
+        let stream = request.extensions().get::<Link>().map(|link| link.0.begin());
+        let within = place.is_within();
         let span = shared.config.tracer.as_ref().and_then(|tracer| tracer.begin(&request, route.as_ref().map(RouteName::as_str)));
         let context = Context {
             request_id: request_id(request.headers()),
@@ -180,8 +180,7 @@ impl Shared {
             origin::check(request.headers(), request.uri(), &self.config.origins)?;
         }
         // A refused preflight would hide from the page why; its answer, and a 405, take no work.
-        let always = context.method == Method::OPTIONS || PROBES.contains(&context.route());
-        if within || always { Ok(()) } else { Err(places::overloaded()) }
+        if within || context.method == Method::OPTIONS { Ok(()) } else { Err(places::overloaded()) }
     }
 
     /// How this caller's answer may be compressed.

@@ -38,4 +38,7 @@ pub(crate) use meter::{HELD_SECONDS, REQUESTS, SECONDS};
 
 /// Routes that are answered and left alone where other requests are refused or traced: machines ask
 /// them all the time, and act on the answer.
-pub(crate) const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", "/metrics"];
+pub(crate) const PROBES: [&str; 4] = ["/livez", "/healthz", "/readyz", METRICS];
+
+/// The probe whose answer takes work and is long.
+pub(crate) const METRICS: &str = "/metrics";

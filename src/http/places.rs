@@ -12,6 +12,7 @@ use super::shares::{Bounds, Share, Shares};
 use super::streams::HttpStream;
 use crate::base::error::{Code, Problem};
 use crate::http::caller::Caller;
+use crate::http::{METRICS, PROBES};
 
 /// Requests refused because too many were in flight, or too much of their bodies.
 pub(crate) const REFUSED: &str = "headmark_http_overloaded_total";
@@ -40,8 +41,8 @@ const USERS_PART: usize = 16;
 /// Bytes of bodies that may be in memory, where that is not set.
 pub(crate) const USUAL_BODY_BYTES: usize = 256 * 1024 * 1024;
 
-/// How many long answers of probes (`/metrics`) may be on their way: they are answered whatever
-/// else is in flight, so they have places of their own.
+/// How many requests for `/metrics` may be in flight. Probes are answered whatever else is, so they have
+/// places of their own; the answers of the others are short.
 const PROBE_PLACES: usize = 64;
 
 /// The bounds on requests in flight.
@@ -104,14 +105,22 @@ impl Places {
         Arc::new(Self { total, taken: free(), anonymous: free(), probes: free(), shares, body_bytes, bodies: free(), body_shares })
     }
 
-    /// Counts a request in, also one that is going to be refused, which is over at once.
-    pub(super) fn enter(self: &Arc<Self>) -> Place {
-        let before = self.taken.fetch_add(1, Ordering::Relaxed);
+    /// Counts a request in, also one that is going to be refused, which is over at once. Probes are
+    /// beside the others: while they wait, they take nobody's place.
+    pub(super) fn enter(self: &Arc<Self>, route: Option<&str>) -> Place {
+        let probe = route.filter(|route| PROBES.contains(route));
+        let pool = probe.filter(|probe| *probe == METRICS).map(|_| Pool::Probes);
+        let within = match (probe, pool) {
+            (_, Some(pool)) => self.take(pool),
+            (Some(_), None) => true,
+            (None, None) => self.taken.fetch_add(1, Ordering::Relaxed) < self.total,
+        };
         Place {
             places: Arc::clone(self),
-            within: before < self.total,
+            within,
+            is_probe: probe.is_some(),
             share: None,
-            pool: None,
+            pool,
             caller: None,
             body: 0,
             body_shares: Vec::new(),
@@ -131,9 +140,15 @@ impl Places {
             Pool::Probes => (&self.probes, PROBE_PLACES),
         }
     }
+
+    /// Counts one more of a pool. Whether there was room for it.
+    fn take(&self, pool: Pool) -> bool {
+        let (held, most) = self.pool(pool);
+        held.fetch_add(1, Ordering::Relaxed) < most
+    }
 }
 
-/// What a long answer to a caller without credentials counts against.
+/// What `/metrics`, and a long answer to a caller without credentials, counts against.
 #[derive(Debug, Clone, Copy)]
 enum Pool {
     Anonymous,
@@ -145,6 +160,7 @@ enum Pool {
 pub(crate) struct Place {
     places: Arc<Places>,
     within: bool,
+    is_probe: bool,
     /// That of its caller, once it is known.
     share: Option<Share>,
     pool: Option<Pool>,
@@ -157,7 +173,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether it is within the total.
+    /// Whether it is within the total, or that of `/metrics`.
     pub(super) fn is_within(&self) -> bool {
         self.within
     }
@@ -203,16 +219,14 @@ impl Place {
         self.body_shares.clear();
     }
 
-    /// Counts it against a pool too.
+    /// Counts it against a pool too, unless it is in one.
     fn hold_of(&mut self, pool: Pool) -> Result<(), Problem> {
-        let (held, most) = self.places.pool(pool);
-        let before = held.fetch_add(1, Ordering::Relaxed);
+        if self.pool.is_some() {
+            return Ok(());
+        }
         // Dropping the place gives back what was taken too much.
         self.pool = Some(pool);
-        if matches!(pool, Pool::Probes) {
-            self.places.taken.fetch_sub(1, Ordering::Relaxed);
-        }
-        if before < most { Ok(()) } else { Err(overloaded()) }
+        if self.places.take(pool) { Ok(()) } else { Err(overloaded()) }
     }
 }
 
@@ -220,8 +234,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.let_go_of_body();
         let pool = self.pool.map(|pool| self.places.pool(pool).0);
-        // Those of probes are beside the others.
-        if !matches!(self.pool, Some(Pool::Probes)) {
+        if !self.is_probe {
             self.places.taken.fetch_sub(1, Ordering::Relaxed);
         }
         if let Some(held) = pool {
@@ -244,14 +257,14 @@ fn no_room_for_body() -> Problem {
 }
 
 /// The place that this answer keeps until it is sent, if it keeps one. `streams` says whether the
-/// connection is HTTP/2, `probe` whether it is a probe's.
+/// connection is HTTP/2.
 ///
 /// HTTP/1 copies a short answer into its connection's buffer at once, and a connection has one
 /// answer at a time.
 ///
 /// # Errors
 /// A 503 problem, to be sent instead of a long answer to a caller without credentials.
-pub(super) fn keep(place: Option<Place>, streams: bool, probe: bool, response: &Response) -> Result<Option<Place>, Problem> {
+pub(super) fn keep(place: Option<Place>, streams: bool, response: &Response) -> Result<Option<Place>, Problem> {
     let length = response.body().size_hint().lower();
     let shortest = if streams { 1 } else { LONG_BYTES };
     let Some(mut place) = place.filter(|_| length >= shortest) else { return Ok(None) };
@@ -260,7 +273,7 @@ pub(super) fn keep(place: Option<Place>, streams: bool, probe: bool, response: &
         if length <= SHORT_BYTES {
             return Ok(None);
         }
-        place.hold_of(if probe { Pool::Probes } else { Pool::Anonymous })?;
+        place.hold_of(if place.is_probe { Pool::Probes } else { Pool::Anonymous })?;
     }
     Ok(Some(place))
 }

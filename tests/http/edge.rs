@@ -241,6 +241,9 @@ both_tiers! {
             assert!(unpacked("gzip", &packed.body) == plain.body, "{path}");
             assert_eq!((plain.header("vary"), packed.header("vary")), ("accept-encoding", "accept-encoding"), "{path}");
         }
+        let metrics = raw(&node, Method::GET, "/metrics", &[("accept-encoding", "gzip")]).await;
+        assert_eq!((metrics.header("content-encoding"), varies(&metrics.headers)), ("gzip", vec!["accept-encoding".to_owned()]));
+        assert!(String::from_utf8(unpacked("gzip", &metrics.body)).unwrap().contains("headmark_http_requests_total{"));
         let short = raw(&node, Method::GET, "/v1/users/43/badges", &[("accept-encoding", "gzip")]).await;
         assert!(short.header("content-encoding").is_empty() && varies(&short.headers) == ["authorization"], "{short:?}");
         assert_eq!(short.header("content-length"), short.body.len().to_string());

@@ -285,6 +285,48 @@ async fn a_long_answer_over_http1_keeps_its_place_too() {
     assert_eq!(ask().await.status(), 200);
 }
 
+#[tokio::test]
+async fn probes_that_wait_take_no_place_from_others_and_metrics_are_bounded_before_their_work() {
+    let begun = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&begun);
+    let wait = async move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        std::future::pending::<()>().await;
+    };
+    let app = Router::new()
+        .route("/readyz", get(std::future::pending::<()>))
+        .route("/metrics", get(wait))
+        .route("/fine", get(|| async {}))
+        .layer(EdgeLayer::new(EdgeConfig { places: places(1), ..EdgeConfig::default() }));
+    let waiting = |path: &str, count: usize| {
+        let all = (0..count).map(|_| tokio::spawn(app.clone().oneshot(get_with(path, &[]))));
+        all.collect::<Vec<_>>()
+    };
+    let looks = waiting("/readyz", 100);
+    let renders = waiting("/metrics", 100);
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while renders.iter().filter(|render| render.is_finished()).count() < 36 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("those for which there is no place are refused");
+    assert_eq!(begun.load(std::sync::atomic::Ordering::Relaxed), 64, "what is refused takes no work");
+    assert!(looks.iter().all(|look| !look.is_finished()), "the others are few and short");
+    assert_eq!(ask_of(app.clone(), get_with("/fine", &[])).await.0, StatusCode::OK, "the one place is free");
+    for render in renders {
+        render.abort();
+        let answered = render.await;
+        assert!(answered.is_err() || answered.unwrap().unwrap().status() == StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let again = waiting("/metrics", 1).remove(0);
+    while begun.load(std::sync::atomic::Ordering::Relaxed) < 65 {
+        tokio::task::yield_now().await;
+    }
+    again.abort();
+    looks.into_iter().for_each(|look| look.abort());
+}
+
 /// A request whose body comes in these pieces, and then no further until it is dropped.
 fn post_in_pieces(pieces: Vec<usize>, ends: bool) -> Request {
     use futures_util::{StreamExt as _, stream};
