@@ -107,19 +107,24 @@ pub async fn serve(
 /// is over, and every connection has been told or has been idle for as long as it may.
 async fn until_all_are_told(config: &HttpConfig, stop: &Stop, ending: &Ending, connections: &TaskTracker) -> Instant {
     let drain_timeout = Duration::from_millis(config.drain_timeout_ms);
-    let told = async {
+    let announced = async {
         stop.drain.cancelled().await;
         ending.announce();
         tokio::time::sleep(Duration::from_millis(config.drain_delay_ms)).await;
-        let until = Instant::now() + drain_timeout;
-        let idle = Duration::from_millis(config.drain_idle_ms).min(drain_timeout);
-        let _ = tokio::time::timeout(idle, connections.wait()).await;
-        until
     };
     tokio::select! {
-        until = told => until,
-        () = stop.close.cancelled() => Instant::now() + drain_timeout,
+        () = announced => {}
+        () = stop.close.cancelled() => return Instant::now() + drain_timeout,
     }
+    // The drain has begun: to close the port now does not make it longer.
+    let until = Instant::now() + drain_timeout;
+    let idle = Duration::from_millis(config.drain_idle_ms).min(drain_timeout);
+    tokio::select! {
+        () = connections.wait() => {}
+        () = tokio::time::sleep(idle) => {}
+        () = stop.close.cancelled() => {}
+    }
+    until
 }
 
 /// A connection, where it comes from, and its place among the open ones.

@@ -203,6 +203,21 @@ async fn a_stuck_request_is_cut_off_when_the_drain_is_over() {
 }
 
 #[tokio::test]
+async fn a_second_signal_does_not_make_the_drain_longer() {
+    let mut server = start(HttpConfig { drain_timeout_ms: 1500, drain_idle_ms: 1500, header_timeout_ms: 60_000, ..quick() }).await;
+    let stuck = server.connect("GET /stuck HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    server.entered.recv().await.unwrap();
+    let close = server.stop.close.clone();
+    let second = async {
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+        close.cancel();
+    };
+    let (took, ()) = tokio::join!(server.stop(), second);
+    assert!((Duration::from_millis(1400)..Duration::from_millis(2200)).contains(&took), "{took:?}");
+    drop(stuck);
+}
+
+#[tokio::test]
 async fn connections_are_dealt_out_and_each_stays_on_its_thread() {
     let server = start(quick()).await;
     let cores = std::thread::available_parallelism().unwrap().get();
