@@ -92,7 +92,12 @@ pub(super) fn place(path: &Path, message: &str) -> Vec<String> {
         Segment::Unknown => None,
     });
     let field = ["missing field `", "duplicate field `"].iter().find_map(|start| message.strip_prefix(start)?.split('`').next());
-    segments.chain(field.map(str::to_owned)).map(|segment| cut(&segment, 128)).collect()
+    segments.chain(field.map(str::to_owned)).map(|segment| segment_of(&segment)).collect()
+}
+
+/// A key as a pointer shows it: the caller chose it, and may have made it as long as the body.
+pub(super) fn segment_of(key: &str) -> String {
+    cut(key, 128)
 }
 
 /// An RFC 6901 pointer.

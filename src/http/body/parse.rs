@@ -114,5 +114,5 @@ fn nul_pointer(text: &str) -> String {
     if let Ok(value) = serde_json::from_str(text) {
         find(&value, &mut path);
     }
-    problem::pointer(&path)
+    problem::pointer(&path.iter().map(|key| problem::segment_of(key)).collect::<Vec<_>>())
 }

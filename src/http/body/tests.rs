@@ -93,6 +93,11 @@ async fn each_bad_body_is_told_what_and_where() {
     let long = format!("{{\"{}\":1}}", "x".repeat(5000));
     let (.., pointer, detail) = read_batch(request(Some("application/json"), long)).await.unwrap_err();
     assert!(pointer.len() < 200 && detail.len() < 400);
+    let long = "x".repeat(100_000);
+    for nul in [format!("{{\"{long}\":{{\"{long}/\":\"\\u0000\"}}}}"), format!("{{\"\\u0000{long}\":1}}")] {
+        let (.., pointer, detail) = read_batch(request(Some("application/json"), nul)).await.unwrap_err();
+        assert!(pointer.len() < 300 && detail.contains("U+0000"), "{} bytes, {detail}", pointer.len());
+    }
 }
 
 #[tokio::test]
