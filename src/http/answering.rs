@@ -34,6 +34,9 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 /// What the routes of the interface answer depends on the caller: a shared cache must not give it
 /// to another one.
 const AUTHORIZATION: HeaderValue = HeaderValue::from_static("Authorization");
+/// The same of a 304, which stands for an answer that may be compressed. One value for both, as a second
+/// one would take memory.
+const ENCODING_AND_AUTHORIZATION: HeaderValue = HeaderValue::from_static("accept-encoding, Authorization");
 /// A request that takes longer is logged, unless it was asked to wait.
 const SLOW: Duration = Duration::from_secs(1);
 /// How often a 503 is logged as a warning.
@@ -189,12 +192,13 @@ impl<F> Making<F> {
             response = problem.into_response();
             None
         });
+        let confirms = response.status() == StatusCode::NOT_MODIFIED && matches!(self.asked.accepts, Accepts::Header(_));
         let headers = response.headers_mut();
         if let Some(request_id) = request_id {
             headers.insert(X_REQUEST_ID, request_id);
         }
         if self.asked.depends_on_caller {
-            headers.append(header::VARY, AUTHORIZATION);
+            headers.append(header::VARY, if confirms { ENCODING_AND_AUTHORIZATION } else { AUTHORIZATION });
         }
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
         let code = response.extensions().get::<Code>().copied();

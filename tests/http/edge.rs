@@ -230,6 +230,7 @@ both_tiers! {
             assert_eq!(unpacked(encoding, &packed.body), plain.body, "{encoding}");
             let same = raw(&node, Method::GET, SUMMARY, &[("accept-encoding", encoding), ("if-none-match", packed.header("etag"))]).await;
             assert_eq!((same.status, same.body.len(), same.header("content-encoding")), (304, 0, ""));
+            assert_eq!(varies(&same.headers), varies(&packed.headers), "a cache replaces the headers that it keeps by these");
             let head = raw(&node, Method::HEAD, SUMMARY, &[("accept-encoding", encoding)]).await;
             assert_eq!((head.status, head.body.len(), head.header("content-encoding")), (200, 0, encoding));
             assert_eq!(head.header("content-length"), packed.body.len().to_string(), "the length of what GET sends: {head:?}");
@@ -255,6 +256,9 @@ both_tiers! {
         let plain = raw(&node, Method::GET, "/openapi.json", &[("accept-encoding", "gzip, zstd")]).await;
         assert!(plain.header("content-encoding").is_empty() && plain.header("vary").is_empty(), "{:?}", plain.headers);
         assert!(serde_json::from_slice::<serde_json::Value>(&plain.body).is_ok());
+        let tag = raw(&node, Method::GET, SUMMARY, &[]).await.header("etag").to_owned();
+        let same = raw(&node, Method::GET, SUMMARY, &[("if-none-match", &tag)]).await;
+        assert_eq!((same.status, varies(&same.headers)), (304, vec!["authorization".to_owned()]));
         node.stop().await;
     }
 
