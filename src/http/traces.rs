@@ -31,6 +31,7 @@ use tokio::runtime::Handle;
 
 use crate::base::seldom::Seldom;
 use crate::http::PROBES;
+use crate::http::problem::cut;
 
 /// Spans handed to the collector, and those that it did not take.
 pub(crate) const SPANS: &str = "headmark_trace_spans_total";
@@ -45,6 +46,9 @@ const BATCH: usize = 512;
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a stop waits for the last spans to be sent.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+/// How much of a path is in its span: who has no credentials may send 64 KiB, and the spans wait in
+/// memory.
+const MAX_PATH_CHARS: usize = 200;
 /// How often it is logged that the collector takes nothing.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
@@ -230,7 +234,7 @@ impl Tracer {
         let mut attributes = vec![
             KeyValue::new("http.request.method", method.unwrap_or("_OTHER")),
             KeyValue::new("url.scheme", "http"),
-            KeyValue::new("url.path", request.uri().path().to_owned()),
+            KeyValue::new("url.path", cut(request.uri().path(), MAX_PATH_CHARS)),
             KeyValue::new("network.protocol.version", if request.version() == Version::HTTP_2 { "2" } else { "1.1" }),
         ];
         let method = method.unwrap_or("HTTP");

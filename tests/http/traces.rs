@@ -89,6 +89,7 @@ both_tiers! {
         eventually("the span is sent while the node runs", async || !collector.spans().is_empty()).await;
         node.client.post("/v1/users/42/badges/mention/increment?x=secret", &json!({})).await;
         node.client.get("/unknown/42").await.problem(404, "unknown_route");
+        node.client.get(&format!("/{}", "x".repeat(10_000))).await.problem(404, "unknown_route");
         node.client.get("/livez").await.ok();
         node.stop().await;
 
@@ -112,10 +113,13 @@ both_tiers! {
 
         let written = collector.named("POST /v1/users/{user}/badges/{badge}/increment").remove(0);
         assert!(hex(&written.trace_id) != TRACE && written.parent_span_id.is_empty(), "a trace of its own");
-        let unknown = collector.named("GET").remove(0);
+        let unknowns = collector.named("GET");
+        let paths: Vec<_> = unknowns.iter().map(|span| attribute(&span.attributes, "url.path")).collect();
+        assert_eq!(paths, ["/unknown/42".to_owned(), format!("/{}…", "x".repeat(199))], "nobody chooses how much waits to be sent");
+        let unknown = &unknowns[0];
         assert_eq!((attribute(&unknown.attributes, "http.route"), attribute(&unknown.attributes, "url.path")), (String::new(), "/unknown/42".to_owned()));
-        assert!(unknown.status.is_none_or(|status| status.code == 0), "what the caller did wrong is no error of the server");
-        assert_eq!(collector.spans().len(), 3, "probes have none");
+        assert!(unknown.status.as_ref().is_none_or(|status| status.code == 0), "what the caller did wrong is no error of the server");
+        assert_eq!(collector.spans().len(), 4, "probes have none");
         assert!(!format!("{:?}", collector.spans()).contains("secret"), "no query strings");
     }
 
