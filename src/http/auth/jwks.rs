@@ -1,8 +1,9 @@
 //! The file with a JWK Set, followed as it changes.
 //!
 //! Requests read the keys without a lock; [`KeyFile::follow`] is a task that looks at the file now
-//! and then. A new file that cannot be used leaves the last good keys where they are; one with an
-//! empty list of keys can.
+//! and then. A new file that cannot be used leaves the last good keys where they are, but for those
+//! that it no longer lists: whoever takes a key out may trust it no more. One with an empty list of
+//! keys can be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,22 +16,38 @@ use tokio_util::sync::CancellationToken;
 
 use super::keys::{self, KeySet};
 use crate::base::secret::read_file;
+use crate::base::seldom::Seldom;
 
 /// How often the file is looked at. It is small, so it is read each time: its dates do not tell
 /// every change.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// A set of a hundred RSA keys has about 50 KiB, its certificates aside.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// How often it is logged that something is wrong with the file, for as long as it is.
+const REMIND_EVERY: Duration = Duration::from_secs(60);
 
 /// A file of keys, and what was last read of it.
 pub(super) struct KeyFile {
     path: PathBuf,
     keys: ArcSwap<KeySet>,
     seen: Mutex<Seen>,
+    reminders: Seldom,
 }
 
-/// What the file held at the last look, or why it could not be read: the same again is no news.
-type Seen = Result<Vec<u8>, io::ErrorKind>;
+/// The last look at the file.
+struct Seen {
+    /// What it held, or why it could not be read: the same again is no news.
+    found: Found,
+    trouble: Option<Trouble>,
+}
+
+/// What is wrong with a file.
+struct Trouble {
+    what: &'static str,
+    why: String,
+}
+
+type Found = Result<Vec<u8>, io::ErrorKind>;
 
 impl KeySet {
     /// The key for a token. One with a `kid` needs the key of that name; one without needs that no
@@ -54,7 +71,13 @@ impl KeyFile {
         let keys = keys::from_jwks(&text).and_then(|keys| if keys.keys.is_empty() { Err("it has no keys".to_owned()) } else { Ok(keys) });
         let keys = keys.map_err(|why| format!("HEADMARK_JWKS: {} cannot be used: {why}", path.display()))?;
         tell_passed_over(&keys);
-        Ok(Self { path: path.to_owned(), keys: ArcSwap::from_pointee(keys), seen: Mutex::new(Ok(text)) })
+        let seen = Mutex::new(Seen { found: Ok(text), trouble: None });
+        Ok(Self { path: path.to_owned(), keys: ArcSwap::from_pointee(keys), seen, reminders: Seldom::new(REMIND_EVERY) })
+    }
+
+    #[cfg(test)]
+    pub(super) fn remind_every(&mut self, every: Duration) {
+        self.reminders = Seldom::new(every);
     }
 
     /// The keys as they are now.
@@ -67,34 +90,66 @@ impl KeyFile {
         while stop.run_until_cancelled(tokio::time::sleep(every)).await.is_some() {
             let path = self.path.clone();
             match tokio::task::spawn_blocking(move || read_file(&path, MAX_FILE_BYTES)).await {
-                Ok(found) => self.take(found),
+                Ok(found) => {
+                    self.take(found);
+                }
                 Err(error) => tracing::warn!(%error, "the look at the JWKS did not end; the keys stay as they are"),
             }
         }
     }
 
-    /// Takes what a look at the file has found.
-    pub(super) fn take(&self, found: io::Result<Vec<u8>>) {
+    /// Takes what a look at the file has found. Whether it is to be told that something is wrong with it:
+    /// at once, and again from time to time.
+    pub(super) fn take(&self, found: io::Result<Vec<u8>>) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let now: Seen = found.map_err(|error| error.kind());
-        if *seen == now {
-            return;
+        let found: Found = found.map_err(|error| error.kind());
+        let is_news = seen.found != found;
+        if is_news {
+            let trouble = self.put_in_use(&found);
+            *seen = Seen { found, trouble };
         }
-        let path = self.path.display();
-        match now.as_ref().map(|text| keys::from_jwks(text)) {
-            Ok(Ok(keys)) if keys.keys.is_empty() => {
-                tracing::error!(%path, "the JWKS has no keys any more: all tokens are refused");
-                self.keys.store(Arc::new(keys));
-            }
-            Ok(Ok(keys)) => {
-                tracing::info!(%path, keys = keys.keys.len(), "the JWKS has changed: its keys are in use");
-                tell_passed_over(&keys);
-                self.keys.store(Arc::new(keys));
-            }
-            Ok(Err(why)) => tracing::error!(%path, why, "the JWKS has changed and cannot be used: the keys from before stay in use"),
-            Err(why) => tracing::error!(%path, %why, "cannot read the JWKS: the keys from before stay in use"),
+        let Some(Trouble { what, why }) = &seen.trouble else { return false };
+        let tells = self.reminders.may() | is_news;
+        if tells {
+            let (path, keys) = (self.path.display(), self.keys().keys.len());
+            tracing::error!(%path, keys, why, "{what}");
         }
-        *seen = now;
+        tells
+    }
+
+    /// Puts the keys that were found in use. What is wrong with them, if anything is.
+    fn put_in_use(&self, found: &Found) -> Option<Trouble> {
+        let text = match found {
+            Ok(text) => text,
+            Err(why) => return Some(Trouble { what: "cannot read the JWKS: the keys from before stay in use", why: why.to_string() }),
+        };
+        let keys = match keys::from_jwks(text) {
+            Ok(keys) => keys,
+            Err(why) => return Some(Trouble { what: self.keep_listed(text), why }),
+        };
+        let count = keys.keys.len();
+        tell_passed_over(&keys);
+        self.keys.store(Arc::new(keys));
+        if count == 0 {
+            let why = "its list of keys is empty".to_owned();
+            return Some(Trouble { what: "the JWKS has no keys any more: all tokens are refused", why });
+        }
+        tracing::info!(path = %self.path.display(), keys = count, "the JWKS has changed: its keys are in use");
+        None
+    }
+
+    /// Goes on with those keys that this set, which cannot be used, lists as well. What that means.
+    fn keep_listed(&self, text: &[u8]) -> &'static str {
+        const ALL_STAY: &str = "the JWKS has changed and cannot be used: the keys from before stay in use";
+        const SOME_STAY: &str = "the JWKS has changed and cannot be used: only keys from before that it still lists stay in use";
+        let Some(listed) = keys::listed_names(text) else { return ALL_STAY };
+        let before = self.keys();
+        let keys: Vec<_> = before.keys.iter().filter(|key| listed.contains(&key.kid)).cloned().collect();
+        if keys.len() == before.keys.len() {
+            return ALL_STAY;
+        }
+        self.keys.store(Arc::new(KeySet { keys, passed_over: Vec::new() }));
+        SOME_STAY
     }
 }
 

@@ -20,7 +20,7 @@ const MAX_KEYS: usize = 100;
 pub(super) const PEM_BEGIN: &str = "-----BEGIN";
 
 /// A key, with the one algorithm that it is good for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Key {
     /// Its name in a set.
     pub(super) kid: Option<String>,
@@ -93,6 +93,18 @@ pub(super) fn from_jwks(text: &[u8]) -> Result<KeySet, String> {
         return Err(format!("it has more than {MAX_KEYS} keys"));
     }
     Ok(KeySet { keys, passed_over })
+}
+
+/// The `kid` of each key in a JWK Set, whether or not the key can be used; None of one without. None where
+/// it is not a JWK Set.
+pub(super) fn listed_names(text: &[u8]) -> Option<Vec<Option<String>>> {
+    let set: Value = serde_json::from_slice(text).ok()?;
+    let jwks = set.get("keys")?.as_array()?.iter().filter_map(Value::as_object);
+    let name = |jwk: &Map<String, Value>| match jwk.get("kid") {
+        None => Some(None),
+        Some(kid) => kid.as_str().map(|kid| Some(kid.to_owned())),
+    };
+    Some(jwks.filter_map(name).collect())
 }
 
 fn from_jwk(jwk: &Map<String, Value>) -> Result<Key, &'static str> {

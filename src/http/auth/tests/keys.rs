@@ -347,18 +347,73 @@ fn a_set_that_cannot_be_used_leaves_the_keys_from_before() {
     let keys = KeyFile::open(&file.0).unwrap();
     let holds = |algorithm| keys.keys().find(algorithm, Some("a")).is_some();
     let absent = || io::Error::from(io::ErrorKind::NotFound);
-    for found in [Ok("{\"keys\": [".into()), Ok(set(&[json!({})]).into_bytes()), Err(absent()), Err(absent()), Ok(b"\xff".to_vec())] {
-        keys.take(found);
+    let unusable = set(&[json!({"kid": "a"})]).into_bytes();
+    for (found, is_told) in [
+        (Ok("{\"keys\": [".into()), true),
+        (Ok(b"{\"kid\": \"b\"}".to_vec()), true),
+        (Ok(unusable.clone()), true),
+        (Ok(unusable), false),
+        (Err(absent()), true),
+        (Err(absent()), false),
+        (Ok(b"\xff".to_vec()), true),
+    ] {
+        assert_eq!(keys.take(found), is_told, "the same is not told each time");
         assert!(holds(Algorithm::ES256));
     }
-    keys.take(Ok(set(&[new]).into_bytes()));
+    assert!(!keys.take(Ok(set(&[new]).into_bytes())));
     assert!(holds(Algorithm::EdDSA) && !holds(Algorithm::ES256));
-    keys.take(Ok(set(&[old]).into_bytes()));
+    assert!(!keys.take(Ok(set(&[old]).into_bytes())));
     assert!(holds(Algorithm::ES256) && !holds(Algorithm::EdDSA));
-    keys.take(Ok(set(&[]).into_bytes()));
+    assert!(keys.take(Ok(set(&[]).into_bytes())));
     assert!(!holds(Algorithm::ES256), "an empty set trusts no key");
     std::fs::write(&file.0, set(&[])).unwrap();
     assert!(KeyFile::open(&file.0).err().is_some_and(|why| why.contains("no keys")), "but none is a mistake at the start");
+}
+
+#[test]
+fn a_key_that_a_set_no_longer_lists_is_dropped_though_no_other_one_can_be_used() {
+    let start = || {
+        [
+            jwk(Algorithm::ES256, EC, &json!({"kid": "a"})),
+            jwk(Algorithm::RS256, RSA, &json!({"kid": "b"})),
+            jwk(Algorithm::EdDSA, ED, &json!({})),
+        ]
+    };
+    let [a, b, unnamed] = start();
+    let other = |kid: &str| jwk(Algorithm::RS256, RSA2, &json!({"kid": kid, "use": "enc"}));
+    let many = (0..101).map(|n| jwk(Algorithm::ES256, EC, &json!({"kid": format!("{n}")}))).collect::<Vec<_>>();
+    let file = Scratch::new("dropped.json", &set(&start()));
+    for (found, left) in [
+        (vec![other("a"), json!({})], [true, false, true]),
+        (vec![other("b")], [false, true, false]),
+        (vec![other("c"), json!({"kid": 7}), json!("a")], [false; 3]),
+        (vec![a.clone(), a], [true, false, false]),
+        (many.clone(), [false; 3]),
+        ([many, vec![b, unnamed]].concat(), [false, true, true]),
+    ] {
+        let auth = file.auth().unwrap();
+        let passing = || {
+            let tokens = [(Algorithm::ES256, EC, Some("a")), (Algorithm::RS256, RSA, Some("b")), (Algorithm::EdDSA, ED, None)];
+            tokens.map(|(algorithm, pem, kid)| passes(&auth, &signed(algorithm, pem, kid, &claims())))
+        };
+        assert_eq!(passing(), [true; 3]);
+        let keys = auth.tokens.as_ref().unwrap().file().unwrap();
+        assert!(keys.take(Ok(set(&found).into_bytes())), "it is told");
+        assert_eq!(passing(), left, "{found:?}");
+        assert!(!auth.is_open() && auth.authenticate(&HeaderMap::new()).is_err(), "without keys nobody is let in");
+        keys.take(Ok(set(&start()).into_bytes()));
+        assert_eq!(passing(), [true; 3], "a set that is right again is in use");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_set_is_told_again() {
+    let file = Scratch::new("reminder.json", &set(&[jwk(Algorithm::ES256, EC, &json!({"kid": "a"}))]));
+    let mut keys = KeyFile::open(&file.0).unwrap();
+    keys.remind_every(Duration::from_millis(20));
+    assert!(keys.take(Ok(b"{".to_vec())) && !keys.take(Ok(b"{".to_vec())));
+    std::thread::sleep(Duration::from_millis(30));
+    assert!(keys.take(Ok(b"{".to_vec())), "it still cannot be used");
 }
 
 #[tokio::test]
