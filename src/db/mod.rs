@@ -242,6 +242,12 @@ impl Db {
         self.reads().renew();
     }
 
+    /// How often that was so. Whoever keeps a connection of their own opens it again when this has changed.
+    #[must_use]
+    pub fn renewals(&self) -> u64 {
+        self.reads().generation()
+    }
+
     /// Closes the pool and waits for its connections.
     pub async fn close(&self) {
         self.reads().close().await;

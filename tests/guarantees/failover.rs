@@ -200,6 +200,47 @@ async fn engine_a_write_just_after_a_failover_that_loses_writes_shows_at_once() 
     scene.stop().await;
 }
 
+/// The name of the database leads to another server while the former one is still there, and with it the connections
+/// that are open. One of them is lost, that of the node lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_connections_to_a_former_primary_are_used_no_more() {
+    let scene = Scene::new().await;
+    let clients = scene.nodes.each_ref().map(|node| node.client.clone());
+    clients[0].post(INCREMENT, &json!({"by": 8})).await.ok();
+    for (client, other) in clients.iter().zip(2..) {
+        assert_eq!(shown(client).await.map(|(_, head, _)| head), Some(8));
+        client.put(&format!("/v1/users/1/following/{other}"), &json!({})).await.ok();
+    }
+    eventually_within(5, "a node has numbered the events", async || !clients[0].get("/v1/events").await.body["items"][1].is_null()).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    scene.replica.promote();
+    clients[0].post(INCREMENT, &json!({"by": 5})).await.ok();
+    scene.proxy.lead_new_to(&scene.replica.url());
+    let mut former = PgConnection::connect(&scene.primary.url()).await.unwrap();
+    let locks = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()";
+    former.execute(locks).await.unwrap();
+    // Until a node has noticed, its lanes write to the former primary, as those of one that was cut off would.
+    for client in &clients {
+        eventually_within(5, "it is noticed", async || client.get("/readyz").await.body["database"] == "away").await;
+    }
+    for (client, head) in clients.iter().zip(9..) {
+        let written = async { send(client, INCREMENT, &format!("after-{head}"), &json!({})).await };
+        let written = tokio::time::timeout(Duration::from_secs(30), written).await.expect("it is written");
+        assert_eq!(written["head"], head);
+        for client in &clients {
+            eventually_within(2, "it shows", async || shown(client).await.is_some_and(|(_, shown, _)| shown == head)).await;
+        }
+    }
+    // Each node has a lane that nobody has used since. It would look before it did anything.
+    eventually_within(10, "the former primary has no other connection of a node", async || {
+        let open = "select count(*) from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()";
+        sqlx::query_scalar::<_, i64>(open).fetch_one(&mut former).await.unwrap() <= 2
+    })
+    .await;
+    drop(former);
+    scene.stop().await;
+}
+
 /// A replica that lost writes, among them the begins that made entries dirty, takes over. What it
 /// has looks clean and is outdated; no poll shows it, with a tag or without one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

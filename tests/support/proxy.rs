@@ -132,7 +132,7 @@ impl Proxy {
     /// From here on new connections lead to another server, as a name does that follows the primary.
     /// Those that are there stay.
     pub fn lead_new_to(&self, url: &str) {
-        *self.shared.upstream.lock().unwrap() = upstream_and_account(url).0;
+        *self.shared.upstream.lock().unwrap() = upstream_and_account(url.strip_suffix("/postgres").unwrap_or(url)).0;
     }
 
     /// The path to the database forgets every connection: they are cut for the node, and the

@@ -111,11 +111,14 @@ impl Replica {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut tick = interval(BEAT_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut conn, mut beat, mut told) = (None, 0, None);
+        let (mut conn, mut renewals, mut beat, mut told) = (None, self.primary.renewals(), 0, None);
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
                 _ = tick.tick() => {}
+            }
+            if self.primary.renewals() != renewals {
+                (conn, renewals) = (None, self.primary.renewals());
             }
             beat += 1;
             self.beat(&mut conn, beat).await;

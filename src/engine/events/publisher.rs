@@ -83,7 +83,7 @@ impl Publisher {
 
     /// Publishes until told to stop.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let (mut conn, mut stall) = (None, Stall::default());
+        let (mut conn, mut renewals, mut stall) = (None, self.db.renewals(), Stall::default());
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -91,6 +91,9 @@ impl Publisher {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
             loop {
+                if self.db.renewals() != renewals {
+                    (conn, renewals) = (None, self.db.renewals());
+                }
                 let round = tokio::time::timeout(MAX_ROUND, self.round(&mut conn, &mut stall)).await;
                 stall.measure(Instant::now());
                 let pause = match round.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
