@@ -201,11 +201,14 @@ async fn apply(conn: &mut PgConnection, migrations: &Migrator) -> Result<(), Mig
 }
 
 /// One of these tables whose rows are being moved to another number of partitions: nothing has its name meanwhile.
+/// The schema is found by its name. A cast of the name to `regnamespace` would read it as SQL does:
+/// without quotes, so in lower case.
 const MOVING: &str = "select t.name
     from unnest($1::text[]) t (name)
-    where exists (select 1 from pg_class o where o.relname = t.name || '_old' and o.relnamespace = current_schema()::regnamespace)
-        and exists (select 1 from pg_class n where n.relname = t.name || '_new' and n.relnamespace = current_schema()::regnamespace)
-        and not exists (select 1 from pg_class w where w.relname = t.name and w.relnamespace = current_schema()::regnamespace)
+    join pg_namespace s on s.nspname = current_schema()
+    where exists (select 1 from pg_class o where o.relname = t.name || '_old' and o.relnamespace = s.oid)
+        and exists (select 1 from pg_class n where n.relname = t.name || '_new' and n.relnamespace = s.oid)
+        and not exists (select 1 from pg_class w where w.relname = t.name and w.relnamespace = s.oid)
     limit 1";
 
 /// Refuses to migrate while the rows of a table are being moved: only the version that began it knows its columns.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{Executor as _, PgConnection, SqlSafeStr as _};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection, SqlSafeStr as _};
 
 use crate::support::Hand;
 use crate::support::{Node, Tier, World, eventually};
@@ -130,6 +130,24 @@ async fn an_index_is_made_beside_writes_on_each_partition() {
     assert!(is_true(&mut other, "select indisvalid from pg_index where indexrelid = to_regclass('later_revision')").await);
     assert!(is_true(&mut other, "select count(*) = 4 from pg_inherits where inhparent = to_regclass('later_revision')").await);
     assert!(is_true(&mut other, "select count(*) = 1 from _sqlx_migrations where version = 9003").await);
+    node.stop().await;
+}
+
+/// A name that stands in quotes in SQL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_may_have_any_name() {
+    let world = World::without_tables(Tier::Server).await;
+    let (_, database) = world.database_url.rsplit_once('/').unwrap();
+    let sql = format!("create schema \"Head.Mark\"; alter database {database} set search_path = \"Head.Mark\"");
+    world.postgres().await.execute(AssertSqlSafe(sql)).await.unwrap();
+    let node = world.node().await;
+    increment(&node).await;
+    let mut conn = world.postgres().await;
+    assert!(is_true(&mut conn, "select count(*) > 30 from pg_tables where schemaname = 'Head.Mark'").await);
+    // Its rows are on their way to another number of partitions.
+    conn.execute("alter table posts rename to posts_old; create table posts_new (like posts_old)").await.unwrap();
+    let refused = node.app.state().db.migrate_with(migrator(9005, "create table later (n bigint)", false)).await.unwrap_err();
+    assert!(refused.to_string().contains("the rows of posts are on their way"), "{refused}");
     node.stop().await;
 }
 

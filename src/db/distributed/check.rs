@@ -103,11 +103,13 @@ impl Placed {
         let known = "select c.relname::text, case p.partmethod when 'h' then column_to_column_name(p.logicalrelid, p.partkey) end, p.colocationid::bigint
             from pg_dist_partition p
             join pg_class c on c.oid = p.logicalrelid
-            where c.relnamespace = current_schema()::regnamespace";
+            join pg_namespace s on s.oid = c.relnamespace
+            where s.nspname = current_schema()";
         let known: Vec<(String, Option<String>, i64)> = sqlx::query_as(known).fetch_all(&mut *conn).await?;
         let plain = "select c.relname::text
             from pg_class c
-            where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and not c.relispartition
+            join pg_namespace s on s.oid = c.relnamespace
+            where s.nspname = current_schema() and c.relkind = 'r' and not c.relispartition
                 and c.relname <> '_sqlx_migrations' and not exists (select from pg_dist_partition p where p.logicalrelid = c.oid)
                 and not exists (
                     select from pg_dist_shard s join pg_class l on l.oid = s.logicalrelid where c.relname = l.relname || '_' || s.shardid

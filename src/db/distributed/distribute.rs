@@ -93,8 +93,8 @@ async fn may_distribute(conn: &mut PgConnection) -> DbResult<Result<(), String>>
         return Ok(Err("a node uses this database: stop all nodes first".to_owned()));
     }
     // Also those on the way to another number.
-    let partitioned = "select exists (select from pg_class where relnamespace = current_schema()::regnamespace
-        and ((relname = any($1) and relkind = 'p') or relname = any($2)))";
+    let partitioned = "select exists (select from pg_class c join pg_namespace s on s.oid = c.relnamespace
+        where s.nspname = current_schema() and ((c.relname = any($1) and c.relkind = 'p') or c.relname = any($2)))";
     let names: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
     let moving: Vec<String> = TABLES.iter().map(|table| format!("{}_old", table.name)).collect();
     let (partitioned,): (bool,) = sqlx::query_as(partitioned).bind(names).bind(moving).fetch_one(conn).await?;
