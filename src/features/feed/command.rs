@@ -1,6 +1,6 @@
 //! What is written to posts and feeds: the commands, and the rule of each over the rows of a batch.
 
-use super::rows::{FeedRows, need_post, need_snapshot};
+use super::rows::{FeedRows, need_look, need_post};
 use super::{Followed, ImportedPosts, Post, PostCountOut, PostOut, PostsOut, ResetFeedOut, Snapshot, UserPostOut};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem};
@@ -45,7 +45,7 @@ impl lanes::Command for FeedCommand {
     fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Post { creator, post } | Self::Delete { creator, post } => need_post(needs, *creator, post.clone()),
-            Self::Reset { user, .. } => need_snapshot(needs, *user),
+            Self::Reset { user, followed } => need_look(needs, *user, followed),
             Self::PostMany(posts) | Self::Import { posts, .. } => {
                 posts.iter().for_each(|(creator, post)| need_post(needs, *creator, post.clone()));
             }
@@ -194,6 +194,10 @@ fn take_over(rows: &mut Rows, posts: &[(UserId, ClientId)], now: UnixMs) -> Impo
 /// still the one that was read. Else the snapshot may know of creators who were followed, and
 /// looked at, since.
 ///
+/// Nothing is added for a creator who is no longer followed. So no erased creator comes back: the end
+/// of the follow waits for the lock of the user's row, and an erasure walks through all snapshots only
+/// after it.
+///
 /// # Errors
 /// 503 where the list changed, and there are too many of those who may no longer be followed;
 /// nothing is changed then.
@@ -203,7 +207,12 @@ pub(crate) fn look(rows: &mut Rows, user: UserId, followed: &Followed) -> Result
     // another look at the same moment.
     let before = Snapshot::decode(&stored).unwrap_or_default();
     let is_same_list = followed.version == row.feed;
-    let seen = if is_same_list { followed.heads.raised_by(&before) } else { followed.heads.merged_with(&before) }.without_zeros();
+    let seen = if is_same_list {
+        followed.heads.raised_by(&before)
+    } else {
+        rows.get::<FeedRows>().still_followed(user, &followed.heads).merged_with(&before)
+    }
+    .without_zeros();
     let follows = usize::try_from(row.following).unwrap_or_default();
     if !is_same_list && seen.len() > follows.saturating_add(MAX_OTHERS) {
         return Err(Problem::new(Code::Overloaded, "The following list of this user changes too fast. Try again shortly."));
@@ -258,6 +267,22 @@ mod tests {
         let calm = read(&rows, &[(2, 8), (4, 3)]);
         looked(&mut rows, &calm);
         assert_eq!(seen(&rows), [(2, 8), (4, 3)], "the next one drops who is no longer followed");
+    }
+
+    #[test]
+    fn a_look_adds_nobody_who_is_no_longer_followed() {
+        let mut rows = Rows::new(crate::app::ROW_SETS);
+        let first = read(&rows, &[(2, 5), (3, 9)]);
+        looked(&mut rows, &first);
+        let late = read(&rows, &[(2, 6), (3, 9), (4, 1)]);
+        rows.feed_changed(user(1));
+        rows.settle();
+        rows.get_mut::<FeedRows>().followees.insert(user(1), [user(2), user(5)].into());
+        looked(&mut rows, &late);
+        assert_eq!(seen(&rows), [(2, 6), (3, 9)], "3 was there before");
+        rows.get_mut::<FeedRows>().followees.insert(user(1), [].into());
+        looked(&mut rows, &late);
+        assert_eq!(seen(&rows), [(2, 6), (3, 9)]);
     }
 
     #[test]

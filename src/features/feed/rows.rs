@@ -1,11 +1,11 @@
 //! Posts and snapshots of feeds in a batch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use futures_util::future::try_join;
+use futures_util::future::try_join3;
 
-use super::{Post, store};
+use super::{Followed, Post, Snapshot, store};
 use crate::base::ids::{ClientId, UserId};
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::heads::Batch;
@@ -19,6 +19,9 @@ pub struct FeedRows {
     posts: Table<(UserId, ClientId), Option<Post>>,
     /// As they are stored; empty where there is none.
     snapshots: Table<UserId, Arc<[u8]>>,
+    /// Whom users follow, where that is no longer what was read for a look. It stays, as the users' own
+    /// rows are locked.
+    pub(super) followees: BTreeMap<UserId, BTreeSet<UserId>>,
 }
 
 /// Which of these rows a batch needs.
@@ -26,6 +29,8 @@ pub struct FeedRows {
 pub struct FeedNeeds {
     posts: BTreeSet<(UserId, ClientId)>,
     snapshots: BTreeSet<UserId>,
+    /// Users who look at their feeds, each with the version of the list that was read for it.
+    looks: BTreeSet<(UserId, i64)>,
 }
 
 /// A post, and with it the head of its creator's stream, whose lock guards all posts of the
@@ -40,6 +45,20 @@ pub fn need_post(needs: &mut Needs, creator: UserId, post: ClientId) {
 pub fn need_snapshot(needs: &mut Needs, user: UserId) {
     needs.user(user);
     needs.of::<FeedRows>().snapshots.insert(user);
+}
+
+/// The same for a look; and whom the user follows, where that is no longer what was read for the look.
+pub fn need_look(needs: &mut Needs, user: UserId, followed: &Followed) {
+    need_snapshot(needs, user);
+    needs.of::<FeedRows>().looks.insert((user, followed.version));
+}
+
+impl FeedNeeds {
+    /// The users whose lists are no longer those that were read.
+    fn changed_lists(&self, core: &Core) -> Vec<UserId> {
+        let changed = self.looks.iter().filter(|(user, version)| core.user(*user).feed != *version);
+        changed.map(|(user, _)| *user).collect::<BTreeSet<_>>().into_iter().collect()
+    }
 }
 
 impl FeedRows {
@@ -60,6 +79,16 @@ impl FeedRows {
         self.snapshots.get(&user)
     }
 
+    /// The heads of those creators whom the user still followed when the batch began.
+    #[must_use]
+    pub fn still_followed(&self, user: UserId, heads: &Snapshot) -> Snapshot {
+        match self.followees.get(&user) {
+            Some(followees) => Snapshot::new(heads.iter().filter(|(creator, _)| followees.contains(creator)).collect()),
+            // The batch began with the list that was read.
+            None => heads.clone(),
+        }
+    }
+
     /// Sets the snapshot of a user's feed. That the feed changed is to be said with
     /// [`Core::feed_changed`].
     pub fn set_snapshot(&mut self, user: UserId, data: Arc<[u8]>) {
@@ -74,14 +103,21 @@ impl RowSet for FeedRows {
         store::statements().into()
     }
 
-    async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &FeedNeeds) -> DbResult<()> {
+    async fn load(&mut self, pipeline: &Pipeline, core: &Core, needs: &FeedNeeds) -> DbResult<()> {
         let keys: Vec<_> = needs.posts.iter().cloned().collect();
         let users: Vec<_> = needs.snapshots.iter().copied().collect();
+        let changed = needs.changed_lists(core);
         let posts = async { if keys.is_empty() { Ok(Vec::new()) } else { store::load_posts(pipeline, &keys).await } };
         let snapshots = async { if users.is_empty() { Ok(Vec::new()) } else { store::load_snapshots(pipeline, &users).await } };
-        let (posts, snapshots) = try_join(posts, snapshots).await?;
+        let followees = async { if changed.is_empty() { Ok(Vec::new()) } else { store::load_followees(pipeline, &changed).await } };
+        let (posts, snapshots, followees) = try_join3(posts, snapshots, followees).await?;
         self.posts.insert_loaded(posts);
         self.snapshots.insert_loaded(snapshots);
+        // Also of a user who follows nobody.
+        self.followees = changed.into_iter().map(|user| (user, BTreeSet::new())).collect();
+        followees.into_iter().for_each(|(user, creator)| {
+            self.followees.entry(user).or_default().insert(creator);
+        });
         Ok(())
     }
 

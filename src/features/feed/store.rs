@@ -70,6 +70,15 @@ static DELETE_SNAPSHOTS: Statement = Statement::new(
 )
 .by("user_id");
 
+/// Whom these users follow.
+static LOAD_FOLLOWEES: Statement = Statement::new(
+    "select f.follower_id, f.followee_id
+    from {rows} r
+    join following f on f.follower_id = r.user_id",
+    USER,
+)
+.by("user_id");
+
 /// Whom a user follows, with how much each has posted; the first row (creator 0) has the version of
 /// the list, so that they belong together. Each head is asked for by itself: as a join, planned
 /// while there are few heads, it would compare each creator with all of them for as long as the
@@ -148,13 +157,14 @@ static SWEEP: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 11] {
+pub fn statements() -> [&'static Statement; 12] {
     [
         &LOAD_POSTS,
         &SAVE_POSTS,
         &LOAD_SNAPSHOTS,
         &SAVE_SNAPSHOTS,
         &DELETE_SNAPSHOTS,
+        &LOAD_FOLLOWEES,
         &FOLLOWED,
         &LIST,
         &GONE,
@@ -203,6 +213,13 @@ pub async fn save_posts(conn: &mut Conn, posts: &[(&(UserId, ClientId), Post)], 
 pub async fn load_snapshots(pipeline: &Pipeline, of: &[UserId]) -> DbResult<Vec<(UserId, Arc<[u8]>)>> {
     let rows: Vec<(i64, Vec<u8>)> = pipeline.fetch(&LOAD_SNAPSHOTS, [users(of)]).await?;
     Ok(rows.into_iter().filter_map(|(user, data)| Some((UserId::try_from(user).ok()?, data.into()))).collect())
+}
+
+/// Loads whom these users follow inside a transaction: each user with one of them.
+pub async fn load_followees(pipeline: &Pipeline, of: &[UserId]) -> DbResult<Vec<(UserId, UserId)>> {
+    let rows: Vec<(i64, i64)> = pipeline.fetch(&LOAD_FOLLOWEES, [users(of)]).await?;
+    let follow = |(user, creator): (i64, i64)| Some((UserId::try_from(user).ok()?, UserId::try_from(creator).ok()?));
+    Ok(rows.into_iter().filter_map(follow).collect())
 }
 
 /// Writes these users' snapshots.

@@ -4,6 +4,7 @@
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::db::{Column, Statement, Type, in_time};
+use crate::failpoint;
 use crate::features::removals::{Engines, Place, Progress, Step, delete_pages, user_of};
 
 /// How many items one batch looks at.
@@ -18,12 +19,13 @@ static ITEMS: Statement = Statement::one(
     &[("after_stream", Type::Text), ("after_item", Type::Text), ("max_rows", Type::Int)],
 );
 
+/// An item keeps its maker where another one has made it again meanwhile.
 static FORGET: Statement = Statement::new(
     "update view_items
     set actor_id = 0
     from {rows} r
-    where view_items.stream = r.stream and view_items.item_id = r.item_id",
-    &[("stream", Type::Text), ("item_id", Type::Text)],
+    where view_items.stream = r.stream and view_items.item_id = r.item_id and view_items.actor_id = r.maker",
+    &[("stream", Type::Text), ("item_id", Type::Text), ("maker", Type::Int)],
 )
 .by("stream");
 
@@ -59,7 +61,9 @@ async fn forget_maker(engines: &Engines, maker: UserId, place: Place) -> Result<
     let (streams, items): (Vec<_>, Vec<_>) =
         rows.iter().filter(|(.., actor)| *actor == maker.get()).map(|(stream, item, _)| (stream.clone(), item.clone())).unzip();
     if !streams.is_empty() {
-        let columns = [Column::Text(streams), Column::Text(items)];
+        failpoint("views::before_forget");
+        let makers = Column::Int(vec![maker.get(); items.len()]);
+        let columns = [Column::Text(streams), Column::Text(items), makers];
         in_time(engines.db.run(&FORGET, &columns)).await?;
     }
     let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ITEMS_AT_ONCE;

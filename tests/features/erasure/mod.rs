@@ -3,6 +3,7 @@
 mod deleted_groups;
 mod kills;
 mod left;
+mod meanwhile;
 mod routes;
 mod scrubbed;
 mod stuck;

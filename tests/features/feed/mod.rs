@@ -3,7 +3,7 @@
 mod batch;
 mod model;
 mod races;
-mod resets;
+pub mod resets;
 mod routes;
 mod sizes;
 mod tokens;

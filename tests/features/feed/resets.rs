@@ -14,12 +14,13 @@ fn user() -> UserId {
     1.try_into().unwrap()
 }
 
-/// What a reset reads before it goes to a lane.
-async fn read(node: &Node) -> Followed {
+/// What a reset of user 1 reads before it goes to a lane.
+pub async fn read(node: &Node) -> Followed {
     store::read_followed(&node.app.state().db, user()).await.unwrap()
 }
 
-async fn apply(node: &Node, followed: Followed) {
+/// Has a lane do it.
+pub async fn apply(node: &Node, followed: Followed) {
     let command = Arc::new(FeedCommand::Reset { user: user(), followed });
     node.app.state().lanes.submit(Job { command, key: None }).await.unwrap();
 }
