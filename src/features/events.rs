@@ -1,4 +1,6 @@
-//! The route of events.
+//! The route of events. `page.rs` reads them.
+
+mod page;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +14,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use self::page::{Page, search};
 use crate::base::clock::UnixMs;
-use crate::base::error::{Code, Fault, Problem, Result};
+use crate::base::error::{Code, Problem, Result};
 use crate::db::Db;
-use crate::engine::events::publisher::{is_there, with_id};
 use crate::engine::events::{Event, EventConfig, EventTypeNames, EventTypes, Publisher, store};
+use crate::failpoint;
 use crate::http::answer::no_cache;
 use crate::http::auth::Service;
 use crate::http::params::Query;
@@ -33,15 +36,6 @@ const EARLY_INTERVAL_S: &str = "1";
 
 /// How often one who waits looks without being told.
 const RECHECK: Duration = Duration::from_secs(1);
-
-/// How many rows are read first; each may hold many events. Then twice as many each time, up to the
-/// most.
-const FIRST_ROWS: i64 = 4;
-const MOST_ROWS: i64 = 256;
-
-/// How many rows one answer passes by in search of the types that were asked for. Then it says how
-/// far it came.
-const MAX_ROWS_SEARCHED: i64 = 10_000;
 
 /// What the handlers and sweeps of events work with.
 #[derive(Debug)]
@@ -125,12 +119,14 @@ async fn list_events(state: Served<EventContext>, _: Service, Query(params): Que
     }
     let types = params.types.as_deref().map_or(Ok(EventTypes::ALL), EventTypes::parse).map_err(|why| Problem::query("types", why))?;
     let mut after = pages::after_of(params.after)?;
+    // A client that names none misses nothing, whatever expires while it waits.
+    let named_position = after.is_some();
     let deadline = Instant::now() + Duration::from_secs(u64::from(wait));
     let room = if wait > 0 { state.polling.waiting.take()? } else { None };
     // Listens before it reads: what comes in between would be missed the other way round.
     let mut published = state.events.listen();
     loop {
-        let out = read(&state, after, types, limit).await?;
+        let out = read(&state, after, named_position, types, limit).await?;
         let left = deadline.saturating_duration_since(Instant::now());
         if !out.items.is_empty() || left.is_zero() || room.is_none() || state.polling.draining.is_cancelled() {
             let mut response = no_cache(&out);
@@ -151,81 +147,17 @@ async fn list_events(state: Served<EventContext>, _: Service, Query(params): Que
     }
 }
 
-/// A page as it is read.
-#[derive(Debug)]
-struct Page {
-    items: Vec<Box<RawValue>>,
-    /// The number of the last event that was looked at, or of the last that fits.
-    reached: i64,
-    has_more: bool,
-}
-
-/// The type of an event in a row.
-#[derive(Deserialize)]
-struct TypeOf<'a> {
-    #[serde(borrow)]
-    r#type: std::borrow::Cow<'a, str>,
-}
-
-fn is_wanted(types: EventTypes, event: &RawValue) -> serde_json::Result<bool> {
-    Ok(types == EventTypes::ALL || types.has_name(&serde_json::from_str::<TypeOf<'_>>(event.get())?.r#type))
-}
-
-impl Page {
-    /// Takes in a row; whether it has room for more.
-    fn take(&mut self, row: &store::EventRow, types: EventTypes, limit: usize) -> serde_json::Result<bool> {
-        let events: Vec<&RawValue> = if row.content.is_empty() { Vec::new() } else { serde_json::from_str(&row.content)? };
-        let from = self.reached;
-        for (id, event) in (row.first..).zip(events) {
-            if id <= from || !is_there(event) || !is_wanted(types, event)? {
-                continue;
-            }
-            if self.items.len() == limit {
-                self.has_more = true;
-                return Ok(false);
-            }
-            self.items.push(RawValue::from_string(with_id(id, event))?);
-            self.reached = id;
-        }
-        self.reached = self.reached.max(row.last);
-        Ok(true)
-    }
-}
-
-/// Events after a number, and how far that is.
-async fn search(db: &Db, from: i64, types: EventTypes, limit: usize) -> Result<Page> {
-    let broken = |error: serde_json::Error| Fault::Bug(error.to_string());
-    let mut page = Page { items: Vec::new(), reached: from, has_more: false };
-    let (mut rows, mut searched) = (FIRST_ROWS, 0);
-    loop {
-        let found = store::read(db, page.reached, types, rows).await?;
-        let count = i64::try_from(found.len()).unwrap_or(i64::MAX);
-        for row in &found {
-            if !page.take(row, types, limit).map_err(broken)? {
-                return Ok(page);
-            }
-        }
-        if count < rows {
-            return Ok(page);
-        }
-        searched += count;
-        if searched >= MAX_ROWS_SEARCHED {
-            return Ok(Page { has_more: true, ..page });
-        }
-        rows = (rows * 2).min(MOST_ROWS);
-    }
-}
-
-async fn read(state: &EventContext, after: Option<i64>, types: EventTypes, limit: usize) -> Result<EventsOut> {
+async fn read(state: &EventContext, after: Option<i64>, named_position: bool, types: EventTypes, limit: usize) -> Result<EventsOut> {
     let from = match after {
         Some(after) => after,
         None => store::kept(&state.db).await?.floor,
     };
-    let Page { items, reached, has_more } = search(&state.db, from, types, limit).await?;
+    let page = search(&state.db, from, types, limit).await?;
+    failpoint("events::searched");
     // After the rows: what was swept meanwhile would be missing among them, and the head is no
     // lower than any of them.
     let store::Kept { floor, head } = store::kept(&state.db).await?;
-    if from < floor {
+    if from < floor && named_position {
         let detail = format!("Events up to {floor} have expired. Continue with after={floor}, or without after.");
         return Err(Problem::new(Code::Gone, detail).into());
     }
@@ -238,5 +170,6 @@ async fn read(state: &EventContext, after: Option<i64>, types: EventTypes, limit
         );
         return Err(Problem::new(Code::Gone, detail).into());
     }
-    Ok(EventsOut { items, next_after: reached, has_more })
+    let Page { items, reached, has_more } = page.above(floor);
+    Ok(EventsOut { items: items.into_iter().map(|(_, event)| event).collect(), next_after: reached, has_more })
 }

@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{CREDENTIALS, Client, Hand, Node, Process, Proxy, Tier, World, ask, connect, eventually, eventually_within};
+use crate::support::{CREDENTIALS, Client, Hand, Node, Pause, Process, Proxy, Tier, World, ask, connect, eventually, eventually_within};
 
 /// Reads on until there are so many events.
 pub async fn all(client: &Client, least: usize) -> Vec<Value> {
@@ -29,6 +29,12 @@ pub async fn all(client: &Client, least: usize) -> Vec<Value> {
         assert_eq!(page["next_after"], after);
     }
     events
+}
+
+/// Removes what is kept no longer.
+async fn sweep(node: &Node) {
+    let state = node.app.state();
+    while headmark::engine::events::sweep(&state.db, &state.contexts.events.config, state.clock.now()).await.unwrap() > 0 {}
 }
 
 both_tiers! {
@@ -171,8 +177,7 @@ both_tiers! {
         at.fetch_add(3_700_000, std::sync::atomic::Ordering::SeqCst);
         node.client.follow(1, 5).await;
         all(&node.client, 4).await;
-        let state = node.app.state();
-        while headmark::engine::events::sweep(&state.db, &state.contexts.events.config, state.clock.now()).await.unwrap() > 0 {}
+        sweep(&node).await;
         for gone in [0, 1, 2] {
             let body = node.client.get(&format!("/v1/events?after={gone}")).await.problem(410, "gone");
             assert!(body["detail"].as_str().unwrap().contains("after=3"), "{body}");
@@ -181,6 +186,28 @@ both_tiers! {
             let page = node.client.get(path).await.ok();
             assert_eq!((&page["items"][0]["id"], &page["next_after"]), (&json!(4), &json!(4)), "without it, from the first that is kept");
         }
+        node.stop().await;
+    }
+
+    async fn who_names_no_position_loses_nothing_to_a_sweep(world: World) {
+        let at = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &["--event-ttl-hours", "1"]).await;
+        for target in 2..=4 {
+            node.client.follow(1, target).await;
+            all(&node.client, usize::try_from(target).unwrap() - 1).await;
+        }
+        at.fetch_add(3_700_000, std::sync::atomic::Ordering::SeqCst);
+        node.client.follow(1, 5).await;
+        eventually("it is numbered", async || node.client.get("/v1/events?after=3").await.ok()["next_after"] == 4).await;
+        // While the page is read, a sweep removes the first three.
+        let (pause, reader) = (Pause::at("events::searched"), node.client.clone());
+        let reading = tokio::spawn(async move { reader.get("/v1/events").await });
+        pause.reached().await;
+        sweep(&node).await;
+        pause.go_on().await;
+        let page = reading.await.unwrap().ok();
+        let ids: Vec<_> = page["items"].as_array().unwrap().iter().map(|event| event["id"].clone()).collect();
+        assert_eq!((ids, &page["next_after"], &page["has_more"]), (vec![json!(4)], &json!(4), &json!(false)));
         node.stop().await;
     }
 
@@ -203,19 +230,15 @@ both_tiers! {
             eventually("they are numbered", async || client.get(&head).await.body["items"][0]["id"] == count).await;
         };
         told(FAST + 2).await;
-        let state = node.app.state();
-        let sweep = async || {
-            while headmark::engine::events::sweep(&state.db, &state.contexts.events.config, state.clock.now()).await.unwrap() > 0 {}
-        };
-        sweep().await;
+        sweep(&node).await;
         assert_eq!(client.get("/v1/events?after=0").await.ok()["items"][0]["id"], 1, "nothing is old yet");
         at.fetch_add(3_700_000, std::sync::atomic::Ordering::SeqCst);
         client.follow(1, 3).await;
         told(FAST + 3).await;
-        sweep().await;
+        sweep(&node).await;
         client.get("/v1/events?after=0").await.ok();
         at.fetch_add(2_000_000, std::sync::atomic::Ordering::SeqCst);
-        sweep().await;
+        sweep(&node).await;
         client.get(&format!("/v1/events?after={FAST}")).await.problem(410, "gone");
         assert_eq!(client.get("/v1/events").await.ok()["items"][0]["id"], FAST + 3, "all before what has expired went with it");
         assert_eq!(hand.text("select cast(count(*) as text) from events").await, "1");
