@@ -70,7 +70,7 @@ const SLOW: Duration = Duration::from_millis(600);
 
 /// Whether something is accepted, and the worker has just asked what is pending.
 const IS_READING: &str = "select cast(count(*) > 0 as text) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and query like '%select o.low_id, o.high_id%'
+    where datname = current_database() and pid <> pg_backend_pid() and query like '%select o.seq, o.low_id, o.high_id' || chr(10) || '%'
         and clock_timestamp() - query_start < interval '250 ms' and exists (select from operations where status = 0)";
 
 /// The driver would wait for ever for the answers that are under way.

@@ -1,6 +1,6 @@
 //! The rows of `operations`, and what a batch holds of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use axum::http::StatusCode;
 
@@ -20,7 +20,7 @@ const FAILED: i64 = 2;
 /// In place of a number that the database is yet to give.
 const NOT_NUMBERED: i64 = i64::MAX;
 
-/// How many pairs the worker takes at once.
+/// How many operations the worker looks at to find pairs.
 const PAIRS_AT_ONCE: i64 = 2000;
 
 /// How many are in sight at once, as the statement has it.
@@ -71,12 +71,12 @@ static READ: Statement = Statement::one(
 /// The pairs of what this node has accepted, and of what others have left for long, the oldest
 /// first. A time far ahead is of a node with a fast clock, and says nothing about how long it was left.
 static PENDING_PAIRS: Statement = Statement::one(
-    "select o.low_id, o.high_id
+    "select o.seq, o.low_id, o.high_id
     from operations o
-    where o.status = 0 and (o.node_id = $1 or o.created_at < $2 or o.created_at > $3)
+    where o.status = 0 and o.seq > $4 and (o.node_id = $1 or o.created_at < $2 or o.created_at > $3)
     order by o.seq
-    limit $4",
-    &[("node_id", Type::Int), ("created_before", Type::Int), ("created_after", Type::Int), ("max_rows", Type::Int)],
+    limit $5",
+    &[("node_id", Type::Int), ("created_before", Type::Int), ("created_after", Type::Int), ("after", Type::Int), ("max_rows", Type::Int)],
 );
 
 /// Pair by pair: either dialect is kept from going through all that is pending and comparing it
@@ -250,12 +250,24 @@ fn pair((low, high): (i64, i64)) -> Option<Pair> {
     Some(Pair { follower: UserId::try_from(low).ok()?, followee: UserId::try_from(high).ok()? })
 }
 
-/// The pairs of what a node has accepted, and of what was accepted so long before now or far after it; a pair may be
-/// there more than once.
-pub(crate) async fn pending_pairs(db: &Db, node: i64, now: UnixMs, left_ms: i64) -> DbResult<Vec<Pair>> {
-    let columns = [node, now.0 - left_ms, now.0 + AHEAD_MS, PAIRS_AT_ONCE].map(|value| Column::Int(vec![value]));
-    let rows = db.fetch(&PENDING_PAIRS, &columns).await?;
-    Ok(rows.into_iter().filter_map(pair).collect())
+/// Pairs with something pending.
+#[derive(Debug)]
+pub(crate) struct PendingPairs {
+    /// Each once.
+    pub(crate) pairs: Vec<Pair>,
+    /// After which operation there may be more pairs.
+    pub(crate) next: Option<i64>,
+}
+
+/// The pairs of what a node has accepted, and of what was accepted so long before now or far after it.
+/// Only operations after this one are looked at.
+pub(crate) async fn pending_pairs(db: &Db, node: i64, now: UnixMs, left_ms: i64, after: i64) -> DbResult<PendingPairs> {
+    let columns = [node, now.0 - left_ms, now.0 + AHEAD_MS, after, PAIRS_AT_ONCE].map(|value| Column::Int(vec![value]));
+    let rows: Vec<(i64, i64, i64)> = db.fetch(&PENDING_PAIRS, &columns).await?;
+    let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= PAIRS_AT_ONCE;
+    let next = rows.last().map(|(seq, ..)| *seq).filter(|_| is_full);
+    let pairs: BTreeSet<_> = rows.into_iter().filter_map(|(_, low, high)| pair((low, high))).collect();
+    Ok(PendingPairs { pairs: pairs.into_iter().collect(), next })
 }
 
 /// One that is pending.

@@ -21,7 +21,7 @@ use crate::engine::lanes::{Job, Lanes};
 use crate::engine::pairs::Pair;
 use crate::failpoint;
 use crate::features::operations::http::{OperationContext, accepted};
-use crate::features::operations::store::PendingOperation;
+use crate::features::operations::store::{PendingOperation, PendingPairs};
 use crate::features::operations::{Preceding, store};
 use crate::http::auth::Caller;
 use crate::http::served::Served;
@@ -39,6 +39,9 @@ const MAX_COUNTS_APART: Duration = Duration::from_secs(10);
 /// After how long an operation is taken up that another node has accepted: that one is slow, or no
 /// longer there.
 const ABANDONED_MS: i64 = 2000;
+
+/// How many pages of pending operations one round looks at, where it can do none of them.
+const PAGES_A_ROUND: usize = 5;
 
 /// How many pairs are under way at once.
 const PAIRS_UNDER_WAY: usize = 1000;
@@ -73,7 +76,7 @@ pub(super) async fn accept(state: &WorkerContext, caller: &Caller, action: PairA
 
 /// Does what is pending until told to stop.
 pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
-    let mut counted = None;
+    let mut seen = Seen::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -82,7 +85,7 @@ pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
         }
         loop {
             // Neither waits for the other where that cannot go on.
-            let (done, accepted) = (round(&state, &mut counted).await, accept_open(&state).await);
+            let (done, accepted) = (round(&state, &mut seen).await, accept_open(&state).await);
             let pause = match done.and_then(|done| Ok(done + accepted?)) {
                 Ok(0) => break,
                 Ok(_) => ROUNDS_APART,
@@ -103,21 +106,40 @@ pub async fn run(state: Arc<WorkerContext>, stop: CancellationToken) {
 /// When it was last counted what is pending, and how long that took.
 type Counted = Option<(Instant, Duration)>;
 
-/// One look, and all that it found. How many operations were done.
-async fn round(state: &WorkerContext, counted: &mut Counted) -> Result<usize> {
-    let OperationContext { db, operations, clock } = &*state.accepted;
+/// What the worker knows from one round to the next.
+#[derive(Debug, Default)]
+struct Seen {
+    counted: Counted,
+    /// After which operation the next round looks; 0: from the first one on.
+    after: i64,
+}
+
+/// One look, and all that it found. How many operations were done. Those that cannot be read hold up no
+/// others: where a page has nothing else, the next one is looked at, and the next round goes on there.
+async fn round(state: &WorkerContext, seen: &mut Seen) -> Result<usize> {
     let is_counted_of_late = |(at, took): (Instant, Duration)| at.elapsed() < (took * COUNTING_PART).min(MAX_COUNTS_APART);
-    if !counted.is_some_and(is_counted_of_late) && count(&state.accepted, counted).await == Some(0) {
+    if !seen.counted.is_some_and(is_counted_of_late) && count(&state.accepted, &mut seen.counted).await == Some(0) {
         return Ok(0);
     }
-    let mut pairs = store::pending_pairs(db, operations.node(), clock.now(), ABANDONED_MS).await?;
-    pairs.sort_unstable();
-    pairs.dedup();
+    for _ in 0..PAGES_A_ROUND {
+        let (done, next) = page(state, std::mem::take(&mut seen.after)).await?;
+        match next {
+            Some(next) if done == 0 => seen.after = next,
+            _ => return Ok(done),
+        }
+    }
+    Ok(0)
+}
+
+/// Does what is pending of the pairs of one page. How many operations were done, and after which one the next page is.
+async fn page(state: &WorkerContext, after: i64) -> Result<(usize, Option<i64>)> {
+    let OperationContext { db, operations, clock } = &*state.accepted;
+    let PendingPairs { pairs, next } = store::pending_pairs(db, operations.node(), clock.now(), ABANDONED_MS, after).await?;
     if pairs.is_empty() {
-        return Ok(0);
+        return Ok((0, next));
     }
     let in_sight = store::pending_of(db, &pairs).await?;
-    do_all(state, in_sight).await
+    Ok((do_all(state, in_sight).await?, next))
 }
 
 /// How many are pending; None where that cannot be told in time, which does not keep them from being done.
@@ -169,7 +191,7 @@ async fn do_pair(lanes: Lanes, terms: Terms, pair: Pair, queue: Queue) -> Result
 /// which finds no others ends.
 async fn do_all(state: &WorkerContext, in_sight: Vec<PendingOperation>) -> Result<usize> {
     let mut queues: BTreeMap<Pair, Queue> = BTreeMap::new();
-    let mut unreadable = BTreeSet::new();
+    let (mut unreadable, mut first_unreadable) = (BTreeSet::new(), None);
     for PendingOperation { pair, seq, caller, command } in in_sight {
         match serde_json::from_str(&command) {
             Ok(action) if !unreadable.contains(&pair) => {
@@ -180,10 +202,13 @@ async fn do_all(state: &WorkerContext, in_sight: Vec<PendingOperation>) -> Resul
             Ok(_) => {}
             // What comes after it in its pair waits with it.
             Err(_) => {
-                tracing::warn!(seq, "an operation cannot be read; a newer version is to do it");
+                first_unreadable = first_unreadable.or(Some(seq));
                 unreadable.insert(pair);
             }
         }
+    }
+    if let Some(seq) = first_unreadable {
+        tracing::warn!(seq, pairs = unreadable.len(), "operations cannot be read; a newer version is to do them");
     }
     let terms = state.relations.terms();
     let submit = |(pair, queue): (Pair, Queue)| do_pair(state.lanes.clone(), terms.clone(), pair, queue);
