@@ -46,7 +46,7 @@ impl Summaries {
     /// The same with these views.
     pub async fn read_with(&self, user: UserId, wanted: Wanted, views: &[ViewKey], seen: Seen) -> UnreadSummary {
         let state = self.entries.read(user, seen.revision()).await;
-        let mut summary = self.put_together(user, state, wanted, views).await;
+        let mut summary = self.put_together(user, state, wanted, views, self.clock.now()).await;
         if self.heads.has_peers() && summary.may_be_behind(seen) {
             // Boxed, so that the many polls that need it not need not carry its room.
             Box::pin(self.catch_up(&mut summary, views)).await;
@@ -67,7 +67,8 @@ impl Summaries {
             return Err(erased::problem(erased.iter().map(String::as_str)).into());
         }
         let entries = entries.into_iter().zip(users.iter().copied());
-        let whole: Vec<_> = entries.map(|(entry, user)| self.put_together(user, State::Current(entry), wanted, &[])).collect();
+        let whole = |(entry, user)| self.put_together(user, State::Current(entry), wanted, &[], self.clock.now());
+        let whole: Vec<_> = entries.map(whole).collect();
         let mut whole = futures_util::stream::iter(whole).buffered(SUMMARIES_AT_ONCE);
         while let Some(summary) = whole.next().await {
             if summary.is_degraded() {
@@ -82,9 +83,8 @@ impl Summaries {
         Ok(bodies)
     }
 
-    /// The summary of a state that was read.
-    pub async fn put_together(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey]) -> UnreadSummary {
-        let now = self.clock.now();
+    /// The summary of a state that was read, as it is at this time.
+    pub async fn put_together(&self, user: UserId, state: State, wanted: Wanted, views: &[ViewKey], now: UnixMs) -> UnreadSummary {
         let shared_is_stale = !self.heads.is_fresh() && !Box::pin(self.entries.catch_up()).await;
         let mut summary = UnreadSummary {
             user,

@@ -234,6 +234,32 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// By the clock of another node, the second may be still to come when the first is told.
+    async fn each_of_two_ends_is_told_once_it_is_past_by_every_clock(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &[]).await;
+        let client = &node.client;
+        let ends = [200_000, 201_500].map(|later_ms| at.load(Ordering::SeqCst) + later_ms);
+        for group in [8, 9] {
+            make_group(client, group, "read", &[1, 2]).await;
+        }
+        flag(client, 2).await;
+        enrol(client, 2).await;
+        for (group, until) in [8, 9].into_iter().zip(ends) {
+            let level = json!({"level": "none", "until": UnixMs(until).to_string()});
+            client.put(&format!("/v1/users/2/groups/{group}/settings"), &level).await.ok();
+        }
+        let mut reader = Reader::at_the_end(client).await;
+        pass(&at, 5_000).await;
+        reader.settle().await;
+        for (end, what) in ends.into_iter().zip(["the first end", "the second end"]) {
+            at.store(end + 2_000, Ordering::SeqCst);
+            reader.told(what, &[2]).await;
+            assert_eq!(reader.settle().await, [], "after {what}");
+        }
+        node.stop().await;
+    }
+
     async fn many_whose_levels_end_at_once_are_all_told(world: World) {
         const USERS: i64 = 130;
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
