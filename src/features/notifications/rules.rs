@@ -56,6 +56,8 @@ pub(super) struct Sent<'a> {
 /// Where it would be of a type too many.
 pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -> Result<(), Problem> {
     let of = rows.get::<NotificationRows>();
+    // Before the silence. Else a sender of a new type would learn from the missing error that this
+    // receiver silences the actor.
     if of.count(user, sent.kind).is_none() && of.type_count(user) >= MAX_TYPES {
         return Err(Problem::new(Code::TooMany, format!("A recipient has reached the limit of {MAX_TYPES} notification types.")));
     }

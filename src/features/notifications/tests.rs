@@ -389,6 +389,12 @@ fn one_type_too_many_for_one_recipient_sends_to_nobody() {
     );
     run(&mut rows, &to(201, "t7", &[0, 1])).unwrap();
     assert_eq!(rows.user(user(1)).notification_seq, 101);
+    rows.get_mut::<NotificationRows>().set_silence(user(1), user(2), |silence| silence.blocked = true);
+    rows.settle();
+    let NotificationCommand::Send(new) = to(202, "one-more", &[1]) else { panic!("another command") };
+    let content = Content { actor_id: Some(user(2)), ..Content::default() };
+    let silenced = NotificationCommand::Send(NewNotification { content, ..new });
+    assert_eq!(run(&mut rows, &silenced), Err(Code::TooMany), "the sender cannot tell who is silenced");
 }
 
 #[test]

@@ -68,7 +68,7 @@ async fn fresh(node: &Node, user: i64, wanted: Wanted) -> (String, String) {
     let user = user.try_into().unwrap();
     let State::Current(entry) = summaries.entries.read(user, Seen::revision_alone(0).revision()).await else { return Default::default() };
     let alone = State::Current(Arc::new(ReadEntry::from((**entry).clone())));
-    let summary: UnreadSummary = summaries.put_together(user, alone, wanted, &[]).await;
+    let summary: UnreadSummary = summaries.put_together(user, alone, wanted, &[], summaries.clock.now()).await;
     let version = summary.version().map(|version| format!(".{}.{:016x}\"", version.revision, version.shared));
     (serde_json::to_string(&summary.out()).unwrap(), version.unwrap_or_default())
 }
