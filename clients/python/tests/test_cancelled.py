@@ -4,6 +4,7 @@ app that was cancelled is called again."""
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import httpx
@@ -118,3 +119,21 @@ def test_a_delivery_that_the_app_cancels_comes_again(caplog: pytest.LogCaptureFi
     run(story())
     assert calls == [1, 1]
     assert len(caplog.records) == 1
+
+
+# Before, no loop begins tasks at once.
+if sys.version_info >= (3, 12):
+
+    def test_a_loop_that_begins_tasks_at_once_delivers_all_the_same() -> None:
+        delivered: list[int] = []
+
+        async def main() -> None:
+            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+            inbox = reader(lambda items, _: delivered.extend(item["seq"] for item in items))
+            inbox.start()
+            await asyncio.sleep(5)
+            assert inbox.status == "live"
+            await inbox.stop()
+
+        run(main())
+        assert delivered[0] == 1

@@ -175,9 +175,9 @@ class CountingTask(asyncio.Task[None]):
 
 
 def new_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """One that `is_being_cancelled` can ask."""
-    can_tell = hasattr(asyncio.Task, "cancelling")
-    return asyncio.create_task(work) if can_tell else CountingTask(work)
+    """One that `is_being_cancelled` can ask. It does not begin before the caller knows of it: an
+    app may have the loop begin tasks at once (`asyncio.eager_task_factory`)."""
+    return asyncio.Task(work) if hasattr(asyncio.Task, "cancelling") else CountingTask(work)
 
 
 def is_being_cancelled() -> bool:
