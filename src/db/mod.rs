@@ -242,7 +242,7 @@ impl Db {
         self.reads().renew();
     }
 
-    /// How often that was so. Whoever keeps a connection of their own opens it again when this has changed.
+    /// How often that happened. Code that keeps a connection of its own opens a new one when this has changed.
     #[must_use]
     pub fn renewals(&self) -> u64 {
         self.reads().generation()

@@ -2,8 +2,8 @@
 //!
 //! Requests read the keys without a lock; [`KeyFile::follow`] is a task that looks at the file now
 //! and then. A new file that cannot be used leaves the last good keys where they are, but for those
-//! that it no longer lists: whoever takes a key out may trust it no more. One with an empty list of
-//! keys can be used.
+//! that it no longer lists: an operator who takes a key out may no longer trust it. A file with an
+//! empty list of keys can be used.
 
 use std::io;
 use std::path::{Path, PathBuf};

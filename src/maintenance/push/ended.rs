@@ -45,7 +45,7 @@ impl Turns {
     }
 }
 
-/// Tells of a user what ended up to a time, and notes when something ends next. Where the user's rows
+/// Tells what has ended for a user by a time, and notes when something ends next. Where the user's rows
 /// change in between, it is the user's turn again.
 async fn turn(state: &PushContext, user: UserId, told_until: UnixMs) -> Result<()> {
     let Ok(wanted) = Wanted::parse(Some(KINDS), None) else { return Ok(()) };
