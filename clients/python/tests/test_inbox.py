@@ -206,6 +206,35 @@ def test_a_stop_is_over_when_the_last_cursor_is_put() -> None:
     assert puts == [1, 2, 3]
 
 
+def test_the_last_cursor_has_time_of_its_own_however_long_the_app_stores() -> None:
+    answered: list[int] = []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "PUT":
+            await asyncio.sleep(1)
+            answered.append(json.loads(request.content)["seq"])
+            return httpx.Response(200, json={})
+        body = {"items": [item(1, "Hi")], "epoch": "i1", "next_after": 1, "has_more": False}
+        return httpx.Response(200, json=body)
+
+    async def story() -> None:
+        client = AsyncHeadmark("http://h", transport=httpx.MockTransport(answer), clock=LoopClock())
+        reader = AsyncInboxReader(
+            client,
+            position=None,
+            on_items=lambda items, position: asyncio.sleep(9.75),
+            on_reset=lambda: None,
+            device="phone",
+        )
+        reader.start()
+        await asyncio.sleep(0.25)
+        await reader.stop()
+        assert asyncio.get_running_loop().time() == 10.75
+
+    run(story())
+    assert answered == [1]
+
+
 def test_a_stop_is_over_too_when_the_reader_was_started_again_meanwhile() -> None:
     async def on_items(items: list[Any], position: InboxPosition) -> None:
         await asyncio.sleep(2)

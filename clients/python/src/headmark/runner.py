@@ -73,12 +73,11 @@ class Runner(Generic[State]):
 
     async def settle(self, timeout_s: float) -> None:
         """Waits for what a stop does not cancel: resets, the app's transaction, and the cursor
-        after it. A callback of the app may call this: it does not wait for itself."""
-        own, loop = asyncio.current_task(), asyncio.get_running_loop()
-        until = loop.time() + timeout_s
+        after it, each for so long at most. A callback of the app may call this: it does not wait
+        for itself."""
+        own = asyncio.current_task()
         while running := {id: it for id, it in self._running.items() if it.task is not own}:
-            left = max(until - loop.time(), 0)
-            await asyncio.wait([it.task for it in running.values()], timeout=left)
+            await asyncio.wait([it.task for it in running.values()], timeout=timeout_s)
             for id, it in running.items():
                 # Otherwise the machine would wait for it after the next start.
                 if self._cancel(id):
