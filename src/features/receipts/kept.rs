@@ -8,12 +8,13 @@ use tokio::time::Instant;
 
 use super::store::{self, Sent, Terms};
 use super::{ReceiptConfig, Spans, watch};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::base::lately::Lately;
 use crate::db::{Db, in_time};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::turns::Turns;
+use crate::failpoint;
 use crate::features::groups::changes::GroupChanges;
 use crate::features::groups::{deleted, unknown};
 
@@ -21,6 +22,9 @@ use crate::features::groups::{deleted, unknown};
 const KEPT: Duration = Duration::from_secs(1);
 const MAX_KEPT_SPANS: u64 = 1_000_000;
 const MAX_KEPT_MESSAGES: u64 = 1_000_000;
+
+/// How often the memberships are read where messages are recalled meanwhile.
+const MAX_READS: usize = 8;
 
 /// The senders of so many messages are read together.
 const STRETCH: i64 = 64;
@@ -128,13 +132,27 @@ impl Receipts {
         let read = || async move {
             let at = Instant::now();
             let _turn = self.turns.take().await?;
-            // The head comes first, so that the memberships are not older.
-            let terms = self.terms(group).await?;
-            let spans = Spans::new(in_time(store::spans(&self.db, group)).await?);
+            let (terms, spans) = self.of_one_moment(group).await?;
             Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, version: terms.version, at })
         };
         let is_good = |read: &Read<Known>| read.is_good(change, least) && read.what.progress() >= least.progress;
         Ok(get_or_read(&self.groups, group, is_good, read).await?.what)
+    }
+
+    /// The terms, and the memberships as they were at some moment with as many recalls: so that what both add
+    /// up to is not also that of another state. The terms come first, so that the memberships are not older.
+    async fn of_one_moment(&self, group: GroupId) -> Result<(Terms, Spans)> {
+        let mut terms = self.terms(group).await?;
+        for _ in 0..MAX_READS {
+            failpoint("receipts::before_spans");
+            let spans = in_time(store::spans(&self.db, group)).await?;
+            let after = self.terms(group).await?;
+            if after.recalls == terms.recalls {
+                return Ok((terms, Spans::new(spans)));
+            }
+            terms = after;
+        }
+        Err(Error::store_unavailable())
     }
 
     /// The same for a user, or a service, that asks about a message and has seen this progress. Who has
