@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::due_members::{Due, MAX_JOBS, Membership, holds};
 use crate::base::abandoned::AHEAD_MS;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
@@ -11,7 +12,7 @@ use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::features::inbox::GroupRun;
 
 static PLAN: Statement = Statement::one(
-    "select d.delivered, d.up_to_job, d.up_to_ordinal, g.jobs
+    "select d.delivered, d.up_to_job, d.up_to_ordinal, g.jobs, g.ordinals
     from group_deliveries d
     join chat_groups g on g.group_id = d.group_id
     where d.group_id = $1 and g.deleted_by = ''",
@@ -26,30 +27,6 @@ static JOBS: Statement = Statement::one(
     order by t.group_id, t.job",
     &[("group_id", Type::Int), ("after", Type::Int), ("up_to", Type::Int)],
 );
-
-/// The memberships that held when one of these messages was sent, in the order of their members. Those
-/// of a user do not overlap, so a user has no more of them here than there are jobs. Former ones are
-/// passed over by the first of the messages, as a group may have any number of them.
-static MEMBERSHIPS: Statement = Statement::one(
-    "select m.ordinal, m.user_id, m.from_seq, m.to_seq
-    from memberships m
-    where m.group_id = $1 and m.ordinal > $2 and (m.to_seq < 0 or m.to_seq >= $5) and exists (
-        select 1
-        from delivery_jobs t
-        where t.group_id = $1 and t.job > $3 and t.job <= $4 and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
-    )
-    order by m.group_id, m.ordinal
-    limit $6",
-    &[
-        ("group_id", Type::Int),
-        ("ordinal", Type::Int),
-        ("after", Type::Int),
-        ("up_to", Type::Int),
-        ("first_seq", Type::Int),
-        ("max_rows", Type::Int),
-    ],
-)
-.distributed(super::distributed::MEMBERSHIPS);
 
 /// Groups with jobs that nobody has moved for a while, and since when; those that have waited
 /// longest first. With as many that were moved so far in the future that a clock was fast.
@@ -78,22 +55,12 @@ static BEHIND: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 4] {
-    [&PLAN, &JOBS, &MEMBERSHIPS, &BEHIND]
+pub fn statements() -> [&'static Statement; 3] {
+    [&PLAN, &JOBS, &BEHIND]
 }
 
-/// How many jobs one pass takes.
-const MAX_JOBS: usize = 50;
-
-/// How many rows of inboxes one page writes at most, and for how many memberships.
-const MAX_ROWS: usize = 2500;
-const MAX_MEMBERSHIPS: usize = 1000;
-
-/// A page takes whole members, so more memberships are read for it than one member can have.
-const MIN_MEMBERSHIPS: usize = MAX_JOBS + 1;
-
-// A member's jobs are bits of a number, and the jobs of all memberships but the last are written.
-const _: () = assert!(MAX_JOBS <= 64 && (MIN_MEMBERSHIPS - 1) * MAX_JOBS <= MAX_ROWS);
+// A member's jobs are bits of a number.
+const _: () = assert!(MAX_JOBS <= 64);
 
 /// How far a group's jobs are. It only grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -140,9 +107,8 @@ impl DeliveryPage {
 /// The next page of a group; None where nothing is to be done. It goes on where the page before is
 /// to lead, which may still be under way, or where the database says.
 pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) -> DbResult<Option<DeliveryPage>> {
-    let one = |values: &[i64]| values.iter().map(|value| Column::Int(vec![*value])).collect::<Vec<_>>();
-    let plan: Vec<(i64, i64, i64, i64)> = db.fetch(&PLAN, &Column::one_row(&[group.get()])).await?;
-    let Some(&(delivered, up_to_job, up_to_ordinal, jobs)) = plan.first() else { return Ok(None) };
+    let plan: Vec<(i64, i64, i64, i64, i64)> = db.fetch(&PLAN, &Column::one_row(&[group.get()])).await?;
+    let Some(&(delivered, up_to_job, up_to_ordinal, jobs, ordinals)) = plan.first() else { return Ok(None) };
     let from = after.unwrap_or(Progress { delivered, up_to_job, up_to_ordinal });
     let Progress { delivered, up_to_job, up_to_ordinal } = from;
     // A pass that was begun goes on with the jobs that it began with.
@@ -152,16 +118,9 @@ pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) 
     }
     let jobs: Vec<(i64, i64, i64, i64)> = db.fetch(&JOBS, &Column::one_row(&[group.get(), delivered, up_to_job])).await?;
     let jobs: Vec<_> = jobs.into_iter().map(|(_, seq, recall, sender)| Job { seq, recall: recall == 1, sender }).collect();
-    let most = most_memberships(jobs.len());
-    let memberships = match jobs.iter().map(|job| job.seq).min() {
-        Some(first) => {
-            let asked = [group.get(), up_to_ordinal, delivered, up_to_job, first, i64::try_from(most).unwrap_or(i64::MAX)];
-            db.fetch(&MEMBERSHIPS, &one(&asked)).await?
-        }
-        // All of these messages have expired.
-        None => Vec::new(),
-    };
-    let (memberships, last_ordinal) = whole_members(memberships, most);
+    let seqs: Vec<_> = jobs.iter().map(|job| job.seq).collect();
+    let due = Due { group, seqs: &seqs, after: delivered, up_to: up_to_job };
+    let (memberships, last_ordinal) = due.memberships(db, up_to_ordinal, ordinals).await?;
     let to = match last_ordinal {
         Some(ordinal) => Progress { delivered, up_to_job, up_to_ordinal: ordinal },
         // Also where somebody else has done the jobs meanwhile: then the progress is another, and
@@ -169,23 +128,6 @@ pub(super) async fn next_page(db: &Db, group: GroupId, after: Option<Progress>) 
         None => Progress { delivered: up_to_job, up_to_job, up_to_ordinal: 0 },
     };
     Ok(Some(DeliveryPage { group, follows: after.is_some(), from, to, members: of_members(group, &jobs, &memberships) }))
-}
-
-/// How many memberships are read for a page of so many jobs.
-fn most_memberships(jobs: usize) -> usize {
-    (MAX_ROWS / jobs.max(1)).clamp(MIN_MEMBERSHIPS, MAX_MEMBERSHIPS)
-}
-
-/// A membership: ordinal, user, after which message it began, and the last one of it or -1.
-type Membership = (i64, i64, i64, i64);
-
-/// Without the last member where there may be more, as not all of its memberships may be among them. Returns
-/// with it the ordinal to go on after; None: these are all.
-fn whole_members(mut memberships: Vec<Membership>, most: usize) -> (Vec<Membership>, Option<i64>) {
-    let last = memberships.last().map(|(ordinal, ..)| *ordinal);
-    let Some(cut) = last.filter(|_| memberships.len() >= most) else { return (memberships, None) };
-    memberships.retain(|(ordinal, ..)| *ordinal < cut);
-    (memberships, Some(cut - 1))
 }
 
 /// A message that is to be put into inboxes, or its recall.
@@ -203,7 +145,7 @@ fn of_members(group: GroupId, jobs: &[Job], memberships: &[Membership]) -> Vec<(
     let which = |is: &dyn Fn(&Job) -> bool| jobs.iter().enumerate().fold(0_u64, |bits, (at, job)| bits | u64::from(is(job)) << at);
     let of_member = |memberships: &[Membership]| {
         let (_, user, ..) = *memberships.first()?;
-        let held = |job: &Job| memberships.iter().any(|(.., from_seq, to_seq)| *from_seq < job.seq && (*to_seq < 0 || job.seq <= *to_seq));
+        let held = |job: &Job| memberships.iter().any(|membership| holds(membership, job.seq));
         let due = which(&held);
         let own = due & which(&|job| job.sender == user);
         let runs = made.entry((due, own)).or_insert_with(|| runs_of(group, jobs, due, own)).clone();
@@ -245,21 +187,6 @@ mod tests {
 
     fn run(seqs: &[i64], own: bool, recall: bool) -> GroupRun {
         GroupRun::new(group(), seqs.iter().copied(), own, recall)
-    }
-
-    #[test]
-    fn a_page_takes_whole_members() {
-        let memberships = |ordinals: &[i64]| ordinals.iter().map(|ordinal| (*ordinal, *ordinal, 0, -1)).collect::<Vec<_>>();
-        assert_eq!(whole_members(memberships(&[1, 2, 3]), 4), (memberships(&[1, 2, 3]), None));
-        assert_eq!(whole_members(memberships(&[1, 2, 3, 3]), 4), (memberships(&[1, 2]), Some(2)));
-        assert_eq!(whole_members(memberships(&[1, 2, 9, 9]), 4), (memberships(&[1, 2]), Some(8)), "nobody is between them");
-        assert_eq!(whole_members(memberships(&[]), 4), (memberships(&[]), None));
-        for jobs in 0..=MAX_JOBS {
-            let most = most_memberships(jobs);
-            // The last member is left out, so at least one membership is. A membership may be read for
-            // a job whose message has expired.
-            assert!(most > MAX_JOBS && most <= MAX_MEMBERSHIPS && (most - 1) * jobs <= MAX_ROWS, "{jobs} jobs, {most} memberships");
-        }
     }
 
     #[test]

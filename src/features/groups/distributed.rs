@@ -2,13 +2,13 @@
 //! rows of one are read first, and those of the others by what they say. See `src/db/distributed/`.
 
 /// Citus plans no subquery that asks for each row of another table.
-pub(super) const MEMBERSHIPS: &str = "select distinct m.ordinal, m.user_id, m.from_seq, m.to_seq
+pub(super) const STRETCH: &str = "select distinct m.ordinal, m.user_id, m.from_seq, m.to_seq
     from memberships m
     cross join delivery_jobs t
-    where m.group_id = $1 and m.ordinal > $2 and (m.to_seq < 0 or m.to_seq >= $5)
-        and t.group_id = $1 and t.job > $3 and t.job <= $4 and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
+    where m.group_id = $1 and m.ordinal > $2 and m.ordinal <= $3 and (m.to_seq < 0 or m.to_seq >= $4)
+        and t.group_id = $1 and t.job > $5 and t.job <= $6 and m.from_seq < t.seq and (m.to_seq < 0 or t.seq <= m.to_seq)
     order by m.ordinal
-    limit $6";
+    limit $7";
 
 pub(super) const VIEW: &str = "with m as materialized (
         select m.from_seq from memberships m where m.user_id = $2 and m.group_id = $1 and m.to_seq < 0

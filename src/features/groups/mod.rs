@@ -24,6 +24,7 @@ mod config;
 pub mod deletion;
 pub mod delivery;
 mod distributed;
+mod due_members;
 pub mod erase;
 pub mod expiry;
 pub mod exported;

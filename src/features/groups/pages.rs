@@ -222,7 +222,7 @@ impl RowSet for DeliveryRows {
     type Needs = BTreeMap<GroupId, Option<Known>>;
 
     fn statements() -> Vec<&'static Statement> {
-        [statements(), super::delivery::statements()].concat()
+        [statements().as_slice(), &super::delivery::statements(), &super::due_members::statements()].concat()
     }
 
     /// Locks the progress of those groups of whom it is not known.

@@ -201,6 +201,36 @@ both_tiers! {
         survivor.stop().await;
     }
 
+    /// Those who left after a message are more than are looked at for each page, and come after a stretch of others.
+    async fn many_who_have_left_hear_of_a_recall(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make_writing(client, 9, &[1, 2, 3]).await;
+        send(client, 9, 1, "a").await.ok();
+        eventually("it arrives", async || got(client, 3).await == [1]).await;
+        Hand::on(&world).await.run(
+            "insert into memberships
+                (group_id, ordinal, span, user_id, from_seq, to_seq, read_seq, extra, level, joined_at, at, level_until, unread_from, again, mentions, hidden)
+            with recursive t (n) as (select 4 union all select n + 1 from t where n < 24503)
+            select 9, t.n, m.span, 1000000 + t.n, 0, case when t.n < 23004 then 0 else 1 end, 0, m.extra, m.level, m.joined_at, m.at, m.level_until,
+                m.unread_from, m.again, m.mentions, m.hidden
+            from t, memberships m
+            where m.user_id = 3 and m.group_id = 9;
+            update chat_groups set ordinals = 24503 where group_id = 9",
+        ).await;
+        client.delete("/v1/groups/9/messages/1").await;
+        for user in [1_023_004, 1_024_503] {
+            eventually_within(60, "who has left hears of it", async || got(client, user).await == [-1]).await;
+        }
+        assert_eq!(got(client, 1_023_003).await, [0_i64; 0], "not who had left before");
+        send(client, 9, 1, "b").await.ok();
+        for user in [1, 2, 3] {
+            eventually("who is there gets the next one", async || got(client, user).await == [1, -1, 2]).await;
+        }
+        assert_eq!(got(client, 1_024_503).await, [-1]);
+        node.stop().await;
+    }
+
     async fn a_small_group_does_not_wait_for_large_ones(world: World) {
         let node = world.node_with(&["--scrub-users", "0"]).await;
         let client = &node.client;
