@@ -55,8 +55,6 @@ struct Waiting {
     text: String,
     /// What is wanted of each statement of the text.
     wanted: Vec<Wanted>,
-    /// Which statements the text prepares, and their names.
-    prepares: Vec<(Prepared, u64)>,
     /// The contents that the text finds in settings of the session.
     bound: Vec<Bound>,
     begins: bool,
@@ -69,6 +67,8 @@ struct Waiting {
 pub(super) enum Wanted {
     /// That it is done.
     Nothing,
+    /// That it is prepared, under this name.
+    Prepared(Prepared, u64),
     /// That it affects or finds so many rows: else it fails, and none after it is executed.
     All(u64),
     /// Its rows, and how many it affected.
@@ -84,6 +84,14 @@ impl Waiting {
         }
         self.wanted.push(wanted);
         &mut self.text
+    }
+
+    /// Under which name the text prepares a statement, if it does.
+    fn name_of(&self, statement: Prepared) -> Option<u64> {
+        self.wanted.iter().find_map(|wanted| match wanted {
+            Wanted::Prepared(of, name) if *of == statement => Some(*name),
+            _ => None,
+        })
     }
 }
 
@@ -191,18 +199,17 @@ impl PgConn {
 
     fn add_one(&mut self, statement: &'static Statement, columns: &[Column], wanted: Wanted) {
         let prepared = (std::ptr::from_ref(statement).addr(), matches!(wanted, Wanted::All(_)));
-        let preparing = || self.waiting.prepares.iter().find(|(other, _)| *other == prepared).map(|(_, name)| *name);
+        let preparing = || self.waiting.name_of(prepared);
         let name = self.prepared.get(&prepared).copied().or_else(preparing).unwrap_or_else(|| {
             let name = self.next_name;
             self.next_name += 1;
-            self.waiting.prepares.push((prepared, name));
             let sql = statement.text(self.shards.is_some());
             let (types, sql) = match wanted {
                 Wanted::All(_) => (dialect::postgres_types(statement, &["bigint"]), counting(statement, sql)),
-                Wanted::Nothing | Wanted::Rows | Wanted::MoreRows => (dialect::postgres_types(statement, &[]), sql.to_owned()),
+                _ => (dialect::postgres_types(statement, &[]), sql.to_owned()),
             };
             // Writing to a String cannot fail.
-            let _ = write!(self.waiting.add(Wanted::Nothing), "prepare hm{name}{types} as {sql}");
+            let _ = write!(self.waiting.add(Wanted::Prepared(prepared, name)), "prepare hm{name}{types} as {sql}");
             name
         });
         let before = self.waiting.bound.len();
@@ -226,9 +233,8 @@ impl PgConn {
     pub(super) async fn send(&mut self) -> DbResult<Vec<Done>> {
         let waiting = std::mem::take(&mut self.waiting);
         let begins_on_workers = self.lock_wait.filter(|_| waiting.begins && self.shards.is_some());
-        let (all, prepares) = self.answers.of(waiting.executes, send(&mut self.conn, waiting, begins_on_workers)).await?;
-        self.prepared.extend(prepares);
-        Ok(all)
+        let Self { conn, prepared, .. } = self;
+        self.answers.of(waiting.executes, send(conn, prepared, waiting, begins_on_workers)).await
     }
 
     /// Sends what waits, where it is much.
@@ -265,10 +271,16 @@ async fn begin_on_workers(conn: &mut PgConnection, wait: Duration) -> DbResult<(
     conn.execute(AssertSqlSafe(text)).await.map(|_| ())
 }
 
-/// Sends all that waits, and returns what the statements did whose rows are wanted, and what was prepared.
+/// Sends all that waits, and returns what the statements did whose rows are wanted. What was prepared is in `prepared`
+/// then, also where a later statement has failed: no rollback takes it back.
 /// Where workers are to be told how long to wait for locks, it begins with that.
-async fn send(conn: &mut PgConnection, waiting: Waiting, lock_wait: Option<Duration>) -> DbResult<(Vec<Done>, Vec<(Prepared, u64)>)> {
-    let Waiting { mut text, wanted, prepares, bound, .. } = waiting;
+async fn send(
+    conn: &mut PgConnection,
+    prepared: &mut HashMap<Prepared, u64>,
+    waiting: Waiting,
+    lock_wait: Option<Duration>,
+) -> DbResult<Vec<Done>> {
+    let Waiting { mut text, wanted, bound, .. } = waiting;
     if !bound.is_empty() {
         sent::sent(1);
         let (text, arguments) = dialect::bind(bound)?;
@@ -296,10 +308,11 @@ async fn send(conn: &mut PgConnection, waiting: Waiting, lock_wait: Option<Durat
                             done.affected += affected;
                         }
                     }
+                    Some(Wanted::Prepared(statement, name)) => _ = prepared.insert(statement, name),
                     Some(Wanted::Nothing | Wanted::All(_)) | None => {}
                 }
             }
         }
     }
-    Ok((all, prepares))
+    Ok(all)
 }
