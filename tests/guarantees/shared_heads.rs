@@ -94,6 +94,28 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    /// What was read before such a look began, and comes after it.
+    async fn a_read_that_comes_after_all_was_read_again_is_not_taken(world: World) {
+        let node = world.node().await;
+        let heads = std::sync::Arc::clone(&node.app.state().heads);
+        heads.catch_up().await.unwrap();
+        let posts = [StreamKey::posts(UserId::try_from(7).unwrap())];
+        fail::cfg("heads::after_read", "1*sleep(1500)->off").unwrap();
+        let reading = tokio::spawn({
+            let (heads, posts) = (std::sync::Arc::clone(&heads), posts.clone());
+            async move { heads.cached_heads(&posts).await.unwrap().remove(0).head() }
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let mut hand = Hand::on(&world).await;
+        hand.run("insert into heads (owner_id, kind, name, head, retracted, floor, version, position, at, lane_id, batch)
+            values (7, 5, '', 9, '', 0, 9, 0, 0, 77, 3);
+            insert into lanes (lane_id, batch, committed_at) values (77, 100000, 4102444800000)").await;
+        heads.catch_up().await.unwrap();
+        assert!(!reading.is_finished(), "it has read, and not come");
+        assert_eq!(reading.await.unwrap(), 9);
+        node.stop().await;
+    }
+
     /// A look brings so many changes at most. On Postgres it is no whole one either where the heads are there no more, as
     /// those of erased creators.
     async fn a_look_that_was_cut_reads_all_again(world: World) {

@@ -1,8 +1,8 @@
 //! The head of one shared stream in memory: written by anyone who hears of a change, read by
 //! everybody who counts, without a lock.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
@@ -34,8 +34,8 @@ pub struct CachedHead {
     special: ArcSwapOption<Special>,
     /// When the head was raised last.
     at: AtomicI64,
-    /// Held while it is written.
-    writing: std::sync::Mutex<()>,
+    /// Held while it is written. What was told of it while it had no head.
+    told: Mutex<Option<Stream>>,
 }
 
 impl Default for CachedHead {
@@ -45,15 +45,36 @@ impl Default for CachedHead {
             head: AtomicI64::new(0),
             special: ArcSwapOption::empty(),
             at: AtomicI64::new(0),
-            writing: std::sync::Mutex::new(()),
+            told: Mutex::default(),
         }
     }
 }
 
 impl CachedHead {
-    /// Takes in the stream if it is newer than what is here. Whether it was.
-    pub(super) fn set(&self, kind: Kind, stream: &Stream) -> bool {
-        let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Takes in what somebody changed, if it is newer than what is here. Whether it was. Where there is no head,
+    /// it waits for a read: before all was forgotten, others may have changed the stream further.
+    pub(super) fn change(&self, kind: Kind, stream: &Stream) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_loaded() {
+            return self.set(kind, stream);
+        }
+        let is_newer = told.as_ref().is_none_or(|told| told.version < stream.version);
+        if is_newer {
+            *told = Some(stream.clone());
+        }
+        is_newer
+    }
+
+    /// Takes in what was read, or what was told meanwhile if that is newer; nothing if the read is outdated.
+    pub(super) fn load(&self, kind: Kind, read: &Stream, is_current: impl FnOnce() -> bool) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_current() {
+            let told = told.take().filter(|told| told.version > read.version);
+            self.set(kind, told.as_ref().unwrap_or(read));
+        }
+    }
+
+    fn set(&self, kind: Kind, stream: &Stream) -> bool {
         if stream.version <= self.version.load(Ordering::Acquire) {
             return false;
         }
@@ -73,7 +94,8 @@ impl CachedHead {
 
     /// It is to be read again.
     pub(super) fn forget(&self) {
-        let _writing = self.writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        *told = None;
         self.version.store(NOT_LOADED, Ordering::Release);
     }
 
@@ -162,16 +184,32 @@ mod tests {
     fn a_cell_only_goes_on() {
         let cached_head = CachedHead::default();
         assert!(!cached_head.is_loaded());
-        assert!(cached_head.set(Kind::Group, &Stream::default()), "that nothing ever happened is known, too");
-        assert!(cached_head.is_loaded());
+        cached_head.load(Kind::Group, &Stream::default(), || true);
+        assert!(cached_head.is_loaded(), "that nothing ever happened is known, too");
         assert!(
-            cached_head.set(Kind::Group, &stream(3, 3))
-                && !cached_head.set(Kind::Group, &stream(2, 2))
-                && !cached_head.set(Kind::Group, &stream(3, 3))
+            cached_head.change(Kind::Group, &stream(3, 3))
+                && !cached_head.change(Kind::Group, &stream(2, 2))
+                && !cached_head.change(Kind::Group, &stream(3, 3))
         );
         assert_eq!((cached_head.head(), cached_head.version(), cached_head.unread(1, &Intervals::default())), (3, 3, Some(2)));
         cached_head.forget();
-        assert!(cached_head.set(Kind::Group, &stream(3, 3)) && cached_head.is_loaded());
+        cached_head.load(Kind::Group, &stream(3, 3), || true);
+        assert!(cached_head.is_loaded());
+    }
+
+    #[test]
+    fn a_read_brings_what_is_newer_than_it_too() {
+        let cached_head = CachedHead::default();
+        assert!(cached_head.change(Kind::Group, &stream(6, 6)) && !cached_head.change(Kind::Group, &stream(5, 5)));
+        assert!(!cached_head.is_loaded(), "others may have changed it further");
+        cached_head.load(Kind::Group, &stream(7, 7), || false);
+        assert!(!cached_head.is_loaded(), "all was forgotten meanwhile");
+        cached_head.load(Kind::Group, &stream(5, 5), || true);
+        assert_eq!((cached_head.is_loaded(), cached_head.head()), (true, 6), "what was told is newer");
+        // After a restore versions may be lower.
+        cached_head.forget();
+        cached_head.load(Kind::Group, &stream(2, 2), || true);
+        assert_eq!((cached_head.is_loaded(), cached_head.head()), (true, 2));
     }
 
     #[test]
@@ -180,7 +218,8 @@ mod tests {
             let mut group = stream(messages, messages);
             group.delete_group();
             let (cached_head, posts) = (CachedHead::default(), CachedHead::default());
-            assert!(cached_head.set(Kind::Group, &group) && posts.set(Kind::Post, &group));
+            cached_head.load(Kind::Group, &group, || true);
+            posts.load(Kind::Post, &group, || true);
             assert!(cached_head.is_deleted() && !posts.is_deleted());
             assert_eq!(cached_head.unread(0, &Intervals::default()), Some(0));
         }
@@ -191,13 +230,13 @@ mod tests {
         let cached_head = CachedHead::default();
         let mut taken = stream(10, 10);
         taken.retract(4);
-        cached_head.set(Kind::Group, &taken);
+        cached_head.load(Kind::Group, &taken, || true);
         let mut own = Intervals::default();
         own.insert(9, 9);
         assert_eq!([0, 3, 4, 10, 12].map(|mark| cached_head.unread(mark, &own)), [Some(8), Some(5), Some(5), Some(0), Some(0)]);
-        cached_head.set(Kind::Group, &Stream { floor: 4, version: 20, ..taken });
+        cached_head.change(Kind::Group, &Stream { floor: 4, version: 20, ..taken });
         assert_eq!((cached_head.unread(3, &own), cached_head.unread(4, &own), cached_head.floor()), (None, Some(5), 4));
-        cached_head.set(Kind::Group, &stream(10, 21));
+        cached_head.change(Kind::Group, &stream(10, 21));
         assert_eq!((cached_head.unread(3, &own), cached_head.floor()), (Some(6), 0), "what a recount has put right");
     }
 }

@@ -68,7 +68,7 @@ mod tests {
     const HISTORY: History = History(1);
 
     fn rise(head: &CachedHead, to: i64) {
-        head.set(Kind::Group, &Stream { head: to, version: to, ..Stream::default() });
+        head.load(Kind::Group, &Stream { head: to, version: to, ..Stream::default() }, || true);
     }
 
     #[test]

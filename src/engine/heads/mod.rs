@@ -37,6 +37,7 @@ pub mod erased;
 pub mod first_look;
 mod followed;
 mod kept_count;
+mod shard;
 pub mod store;
 mod versions;
 
@@ -57,12 +58,15 @@ pub use self::deleted::Deleted;
 use self::first_look::ReadAhead;
 use self::followed::Followed;
 pub use self::kept_count::KeptCount;
+pub use self::shard::MAX_CELLS;
+use self::shard::{SHARDS, Shard};
 use self::store::Look;
 pub use self::store::NoticeRow;
 pub use self::versions::{Batch, Versions};
 use crate::base::clock::{Clock, UnixMs};
 use crate::db::{Db, DbResult, MAX_FIRST_CONNECT, classify};
 use crate::engine::marks::{Kind, Stream, StreamKey};
+use crate::failpoint;
 
 /// How often a node asks what others changed. Together with the time that asking takes it stays
 /// well below the 2 s that a change may take to show.
@@ -84,14 +88,11 @@ const LOOKS_APART: Duration = Duration::from_millis(10);
 /// How often this node has asked what others changed.
 const LOOKS: &str = "headmark_shared_looks_total";
 
-/// Independent parts of the table of cached heads, each with its own lock.
-const SHARDS: usize = 64;
-
 /// Heads that one statement reads.
 const HEADS_AT_ONCE: usize = 5000;
 
-/// How many cached heads a node keeps. Those that somebody holds stay in any case.
-pub const MAX_CELLS: usize = 2_000_000;
+/// How often heads are read that are forgotten while they are read.
+const MAX_LOADS: usize = 4;
 
 /// The last look that is over.
 #[derive(Debug, Clone, Copy, Default)]
@@ -108,7 +109,7 @@ pub struct Heads {
     db: Db,
     clock: Clock,
     broadcast_state: ArcSwap<BroadcastState>,
-    shards: Vec<Mutex<HashMap<StreamKey, Arc<CachedHead>>>>,
+    shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
     followed: tokio::sync::Mutex<Followed>,
     /// Whether a look is about to begin: anyone who asks now need not have one of its own.
@@ -120,6 +121,8 @@ pub struct Heads {
     changes: watch::Sender<Changes>,
     /// How many epochs of the installation were met here.
     epochs: AtomicU64,
+    /// How often all cached heads were forgotten.
+    forgotten: AtomicU64,
     /// How far each lane was at the last look: all that was written up to there is here.
     lanes: ArcSwap<BTreeMap<i64, i64>>,
 }
@@ -162,6 +165,7 @@ impl Heads {
             fresh_until: ArcSwap::default(),
             changes: watch::Sender::default(),
             epochs: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
             lanes: ArcSwap::default(),
         };
         // A database that is busy is slow, which is no reason not to start.
@@ -378,7 +382,7 @@ impl Heads {
         }
     }
 
-    fn shard(&self, key: &StreamKey) -> Option<MutexGuard<'_, HashMap<StreamKey, Arc<CachedHead>>>> {
+    fn shard(&self, key: &StreamKey) -> Option<MutexGuard<'_, Shard>> {
         let hash = usize::try_from(self.hasher.hash_one(key) >> 32).unwrap_or(0);
         let shard = self.shards.get(hash % SHARDS)?;
         // Every change below is made in one step, so a poisoned lock guards whole data.
@@ -389,8 +393,8 @@ impl Heads {
     fn take(&self, heads: &[(StreamKey, Stream)]) {
         let mut changed = false;
         for (key, stream) in heads {
-            let cached_head = self.shard(key).and_then(|shard| shard.get(key).map(Arc::clone));
-            changed |= cached_head.is_some_and(|cached_head| cached_head.set(key.kind, stream));
+            let cached_head = self.shard(key).and_then(|shard| shard.cached_heads.get(key).map(Arc::clone));
+            changed |= cached_head.is_some_and(|cached_head| cached_head.change(key.kind, stream));
         }
         if changed {
             self.changes.send_modify(|changes| changes.cached_heads = changes.cached_heads.wrapping_add(1));
@@ -399,8 +403,10 @@ impl Heads {
 
     /// After too much was missed: every cached head is to be read again.
     pub fn forget_all(&self) {
+        // First: what was read before this is not taken any more.
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
         for shard in &self.shards {
-            shard.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(|cached_head| cached_head.forget());
+            shard.lock().unwrap_or_else(PoisonError::into_inner).cached_heads.values().for_each(|cached_head| cached_head.forget());
         }
     }
 
@@ -420,14 +426,31 @@ impl Heads {
 
     /// Reads those of these cached heads from SQL that have no head. `keys` and `cached_heads`
     /// belong together.
+    ///
+    /// # Errors
+    /// Those of the database; the pool's where all heads were forgotten each time before they came.
     pub async fn load(&self, keys: &[StreamKey], cached_heads: &[Arc<CachedHead>]) -> DbResult<()> {
-        let missing: Vec<_> = keys.iter().zip(cached_heads).filter(|(_, cached_head)| !cached_head.is_loaded()).collect();
-        for chunk in missing.chunks(HEADS_AT_ONCE) {
-            let wanted: Vec<_> = chunk.iter().map(|(key, _)| (*key).clone()).collect();
-            let mut found: HashMap<_, _> = store::read(&self.db, &wanted).await?.into_iter().collect();
-            for (key, cached_head) in chunk {
-                cached_head.set(key.kind, &found.remove(*key).unwrap_or_default());
+        for _ in 0..MAX_LOADS {
+            let missing: Vec<_> = keys.iter().zip(cached_heads).filter(|(_, cached_head)| !cached_head.is_loaded()).collect();
+            if missing.is_empty() {
+                return Ok(());
             }
+            for chunk in missing.chunks(HEADS_AT_ONCE) {
+                self.read(chunk).await?;
+            }
+        }
+        Err(sqlx::Error::PoolTimedOut)
+    }
+
+    async fn read(&self, missing: &[(&StreamKey, &Arc<CachedHead>)]) -> DbResult<()> {
+        let forgotten = self.forgotten.load(Ordering::Acquire);
+        let wanted: Vec<_> = missing.iter().map(|(key, _)| (*key).clone()).collect();
+        let mut found: HashMap<_, _> = store::read(&self.db, &wanted).await?.into_iter().collect();
+        failpoint("heads::after_read");
+        for (key, cached_head) in missing {
+            // A look that found all again does not ask once more for what was changed before it.
+            let is_current = || self.forgotten.load(Ordering::Acquire) == forgotten;
+            cached_head.load(key.kind, &found.remove(*key).unwrap_or_default(), is_current);
         }
         Ok(())
     }
@@ -435,16 +458,6 @@ impl Heads {
     /// The cached head of a stream, which may have no head yet.
     #[must_use]
     pub fn cached_head(&self, key: &StreamKey) -> Arc<CachedHead> {
-        let Some(mut shard) = self.shard(key) else { return Arc::default() };
-        if let Some(cached_head) = shard.get(key) {
-            return Arc::clone(cached_head);
-        }
-        if shard.len() >= MAX_CELLS / SHARDS {
-            // One that nobody holds can go: anyone who wants it next reads it again.
-            shard.retain(|_, cached_head| Arc::strong_count(cached_head) > 1);
-        }
-        let cached_head = Arc::new(CachedHead::default());
-        shard.insert(key.clone(), Arc::clone(&cached_head));
-        cached_head
+        self.shard(key).map(|mut shard| shard.of(key)).unwrap_or_default()
     }
 }
