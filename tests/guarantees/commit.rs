@@ -16,6 +16,8 @@ const INCREMENT: &str = "/v1/users/1/badges/mention/increment";
 struct Scene {
     proxy: Proxy,
     node: Node,
+    /// Between that node and Redis.
+    redis: Proxy,
     other: Node,
     truth: Truth,
     /// Past the proxy.
@@ -30,6 +32,8 @@ async fn scene() -> Scene {
     let mut hand = world.postgres().await;
     let (proxy, url) = Proxy::start(&world.database_url).await;
     world.database_url = url;
+    let (redis, url) = Proxy::start_redis(&world.redis_url).await;
+    world.redis_url = url;
     let node = world.node_with(&["--lanes", "1"]).await;
     // Both have seen the user, and the lane has its connection and the row as it is: so the first commit that meets
     // the trap is one that holds. On a machine with much else to do, a store may seem away for a moment.
@@ -41,7 +45,7 @@ async fn scene() -> Scene {
     .await;
     eventually("the node writes", async || node.client.post_once(INCREMENT, "first", &json!({})).await.status == 200).await;
     poll(&other.client, 1).await;
-    Scene { proxy, node, other, truth, hand, _world: world }
+    Scene { proxy, node, redis, other, truth, hand, _world: world }
 }
 
 impl Scene {
@@ -205,6 +209,27 @@ async fn cut_before_the_commit_and_away_for_a_while() {
     scene.proxy.come_back().await;
     insist(&scene, write.await.unwrap()).await;
     scene.expect(2).await;
+}
+
+/// Of the node that renews its lease after the old one has ended, nothing is applied: the other one has written
+/// meanwhile, and was the last one inside.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_node_wrote_while_a_commit_was_in_doubt_shows() {
+    let mut scene = scene().await;
+    scene.proxy.arm_and_leave(Trap::AfterCommit);
+    let client = scene.node.client.clone();
+    let write = tokio::spawn(async move { client.post_once(INCREMENT, "a", &json!({})).await });
+    eventually("the trap springs", async || scene.proxy.sprung() == 1).await;
+    scene.redis.leave();
+    let other = scene.other.client.post(INCREMENT, &json!({})).await.ok();
+    assert_eq!(other["head"], 3);
+    // Longer than the lease, and nobody polls.
+    tokio::time::sleep(Duration::from_millis(5500)).await;
+    scene.redis.come_back().await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    scene.proxy.come_back().await;
+    assert_eq!(write.await.unwrap().ok()["head"], 2);
+    scene.expect(3).await;
 }
 
 /// The answer, or that of further tries where nothing was changed.

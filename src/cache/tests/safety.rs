@@ -63,12 +63,13 @@ enum WriterState {
         lost: bool,
         halves: u32,
     },
-    /// `commit` is its place in the list of commits.
+    /// `commit` is its place in the list of commits. In doubt, it renews its lease, whether or not that has ended.
     Committed {
         user: usize,
         before: i64,
         after: i64,
         commit: usize,
+        in_doubt: bool,
     },
 }
 
@@ -159,17 +160,24 @@ impl World {
                     self.cache.begin_write(&[super::user(id(user))], token).await.unwrap();
                     WriterState::Begun { user, lost: false, halves: 0 }
                 }
-                3 if halves < 2 => WriterState::Committed { user, before: self.db[user], after: self.db[user], commit: usize::MAX },
+                3 if halves < 2 => {
+                    WriterState::Committed { user, before: self.db[user], after: self.db[user], commit: usize::MAX, in_doubt: false }
+                }
                 _ if halves < 2 => {
                     let before = self.db[user];
                     self.db[user] += 1;
                     self.commits.push(Commit { user, revision: before + 1, excused: lost });
-                    WriterState::Committed { user, before, after: before + 1, commit: self.commits.len() - 1 }
+                    WriterState::Committed { user, before, after: before + 1, commit: self.commits.len() - 1, in_doubt: false }
                 }
                 _ => WriterState::Begun { user, lost, halves },
             },
-            WriterState::Committed { user, before, after, commit } => {
+            WriterState::Committed { user, before, after, commit, in_doubt } => {
                 match choice % 8 {
+                    2 => {
+                        self.cache.begin_write(&[super::user(id(user))], token).await.unwrap();
+                        self.writers[writer] = WriterState::Committed { user, before, after, commit, in_doubt: true };
+                        return;
+                    }
                     // Dies after the commit: the excuse, if it has one, stays.
                     0 => {}
                     1 => {
@@ -177,6 +185,9 @@ impl World {
                         self.acknowledge(commit);
                     }
                     _ => {
+                        if in_doubt {
+                            self.cache.abandon_write(&[super::user(id(user))], token).await.unwrap();
+                        }
                         self.cache.apply_write(token, &[change(id(user), before, after)]).await.unwrap();
                         self.acknowledge(commit);
                     }

@@ -22,10 +22,9 @@ const MAX_COMMIT: Duration = Duration::from_secs(2);
 
 /// How a commit took effect.
 pub(super) struct Reached {
-    /// Whether the outcome had to be asked for.
-    pub(super) was_in_doubt: bool,
-    /// Whether the writer was inside the cache entries all the time.
-    pub(super) was_inside: bool,
+    /// Whether it was answered within the lease that the begin of the cache write gave. If not, others may have been
+    /// inside the cache entries since, and have committed: nothing is to be applied.
+    pub(super) in_time: bool,
     pub(super) shown_until: Option<Instant>,
 }
 
@@ -46,8 +45,7 @@ impl Lane {
         let error = match committed {
             Ok(Ok(())) => {
                 // Not if the process stood still in between: then the lease may have ended before the commit.
-                let was_inside = began.elapsed() < MAX_WRITE_AGE + MAX_COMMIT;
-                return Ok(Reached { was_in_doubt: false, was_inside, shown_until });
+                return Ok(Reached { in_time: began.elapsed() < MAX_WRITE_AGE + MAX_COMMIT, shown_until });
             }
             // What went along with the commit was refused.
             Ok(Err(error)) if classify(&error) != ErrorClass::Unknown => {
@@ -59,11 +57,11 @@ impl Lane {
         tracing::warn!(error, "the outcome of a commit is unknown; asking the database");
         metrics::counter!("headmark_lane_unknown_commits_total").increment(1);
         self.conn = None;
-        let resolved = super::resolve::resolve(&self.engines, self.id, self.batch, written, writer).await;
+        let committed = super::resolve::resolve(&self.engines, self.id, self.batch, written, writer).await;
         // The number after this one was used up by that.
         self.batch += 1;
-        match resolved.committed {
-            Some(true) => Ok(Reached { was_in_doubt: true, was_inside: resolved.was_inside, shown_until: resolved.shown_until }),
+        match committed {
+            Some(true) => Ok(Reached { in_time: false, shown_until }),
             Some(false) => {
                 let failure = if is_slow { Failure::TooSlow } else { Failure::NotCommitted };
                 Err(self.undo(written, writer, failure).await)

@@ -16,7 +16,7 @@ use super::failure::{CACHE_PATIENCE, CACHE_PAUSE};
 use super::ticket::Ticket;
 use super::written_entries::WrittenEntries;
 use super::{LaneEngines, Rows, Verdict, unknown_outcome};
-use crate::cache::{Cache, CacheError, Change, Changes, FactsChange, READ_LEASE, Writer, Written};
+use crate::cache::{Cache, CacheError, Change, Changes, FactsChange, READ_LEASE, Writer};
 use crate::failpoint;
 
 /// Committed batches that wait to be finished; with one more, the lane waits.
@@ -103,16 +103,16 @@ struct Outdated;
 
 impl Committed {
     /// Brings the cache what changed; whether this writer was inside of all entries all the time.
-    /// After a commit in doubt facts are abandoned: others may have written them since, and a reader
-    /// filled them in, should they have been evicted before the lease was renewed.
+    /// Who was not in time abandons them first: what it brings then wakes those who wait, and is not
+    /// applied. The lease may have ended before it was renewed, and others may have committed later in
+    /// between, of whom the entries tell nothing.
     async fn tell_cache(&self, cache: &Cache) -> Result<bool, CacheError> {
-        let was_in_doubt = self.reached.was_in_doubt;
-        let facts: &[FactsChange] = if was_in_doubt { &[] } else { &self.facts };
-        let was_inside = cache.apply_write(self.writer, Changes { entries: &self.changes, facts }).await?;
-        if was_in_doubt && !self.written.facts.is_empty() {
-            cache.abandon_write(Written { users: &[], facts: &self.written.facts }, self.writer).await?;
+        let in_time = self.reached.in_time;
+        if !in_time {
+            self.written.abandon_write(cache, self.writer).await?;
         }
-        Ok(was_inside && self.reached.was_inside)
+        let was_inside = cache.apply_write(self.writer, Changes { entries: &self.changes, facts: &self.facts }).await?;
+        Ok(was_inside && in_time)
     }
 
     /// The cache could not be told. The entries are still dirty, unless they were evicted since the

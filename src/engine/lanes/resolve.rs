@@ -48,38 +48,22 @@ pub(super) fn statements() -> [&'static Statement; 2] {
     [&BATCH, &PASS]
 }
 
-/// What became of a commit in doubt.
-pub(super) struct Resolved {
-    /// Whether the transaction took effect; None when the database could not tell.
-    pub(super) committed: Option<bool>,
-    /// Whether the writer was inside the cache entries all the time. If not, a reader may have
-    /// filled in what was there before the commit.
-    pub(super) was_inside: bool,
-    /// Until when other nodes may show what was there before, if any may.
-    pub(super) shown_until: Option<Instant>,
-}
-
-/// Finds out whether the lane's transaction with this number took effect. The next number is used up
-/// by that.
-pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, written: &WrittenEntries, writer: Writer) -> Resolved {
+/// Finds out whether the lane's transaction with this number took effect; None when the database
+/// could not tell. The next number is used up by that.
+pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, written: &WrittenEntries, writer: Writer) -> Option<bool> {
     let give_up = Instant::now() + MAX_RESOLVE;
-    let (mut was_inside, mut shown_until) = (true, None);
     loop {
         // Renews the lease: the old transaction may still commit.
-        match written.begin_write(&engines.cache, writer).await {
-            Ok(until) => shown_until = until,
-            Err(error) => {
-                tracing::debug!(%error, "could not renew the lease of a commit in doubt");
-                was_inside = false;
-            }
+        if let Err(error) = written.begin_write(&engines.cache, writer).await {
+            tracing::debug!(%error, "could not renew the lease of a commit in doubt");
         }
         match tokio::time::timeout(MAX_ASK, ask(engines, lane, batch)).await {
-            Ok(Ok(committed)) => return Resolved { committed, was_inside, shown_until },
+            Ok(Ok(committed)) => return committed,
             Ok(Err(error)) => tracing::warn!(%error, "cannot ask for the outcome of a commit yet"),
             Err(_) => tracing::warn!("the database is slow to tell the outcome of a commit"),
         }
         if Instant::now() >= give_up {
-            return Resolved { committed: None, was_inside, shown_until };
+            return None;
         }
         tokio::time::sleep(PAUSE).await;
     }
