@@ -12,6 +12,7 @@ use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::{Object, OpenApi, PathItem, Ref, RefOr, Response, ResponseBuilder, Type};
 
 use crate::base::error::{Code, Problem};
+use crate::http::METRICS;
 
 /// Where a handler names the codes of its own rules.
 const OWN: &str = "x-problems";
@@ -152,7 +153,9 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
 /// The codes of an operation, those of its own rules among them.
 fn codes(path: &str, method: &str, operation: &mut Operation) -> Vec<Code> {
     if operation.tags.iter().flatten().any(|tag| tag == "server") {
-        return OF_SERVER.into();
+        // The other probes are answered however many ask.
+        let overloaded = (path == METRICS).then_some(Code::Overloaded);
+        return OF_SERVER.into_iter().chain(overloaded).collect();
     }
     let takes = |place: ParameterIn, name: &str| takes(operation, &place, name);
     let mut codes: BTreeMap<String, Code> = BTreeMap::new();

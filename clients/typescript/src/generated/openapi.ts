@@ -5553,6 +5553,17 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemOut"];
             };
         };
+        /** @description `overloaded` */
+        "503.overloaded": {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ProblemOut"];
+            };
+        };
         /** @description `overloaded`, `shutting_down`, `store_unavailable` */
         "503.overloaded.shutting_down.store_unavailable": {
             headers: {
@@ -5655,6 +5666,7 @@ export interface operations {
             400: components["responses"]["400.malformed_request"];
             403: components["responses"]["403.cross_origin"];
             500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.overloaded"];
         };
     };
     get_readyz: {
