@@ -20,7 +20,7 @@ const OWN: &str = "x-problems";
 const PROBLEM: &str = "application/problem+json";
 
 /// Operations that any caller may send, about anything.
-const OPEN: [&str; 1] = ["list_broadcasts"];
+const OPEN: [&str; 4] = ["list_channels", "list_broadcasts", "list_dots", "get_operation"];
 
 /// Operations that name users in their bodies, or members as their callers, without a user in the path.
 const NAMING: [&str; 21] = [

@@ -5851,7 +5851,7 @@ export interface operations {
             };
             400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
-            403: components["responses"]["403.cross_origin.forbidden"];
+            403: components["responses"]["403.cross_origin"];
             410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -6026,7 +6026,7 @@ export interface operations {
             };
             400: components["responses"]["400.invalid_cursor.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
-            403: components["responses"]["403.cross_origin.forbidden"];
+            403: components["responses"]["403.cross_origin"];
             410: components["responses"]["410.erased"];
             429: components["responses"]["429.rate_limited"];
             500: components["responses"]["500.internal_error"];
@@ -6924,7 +6924,7 @@ export interface operations {
             };
             400: components["responses"]["400.invalid_path.invalid_query.malformed_request"];
             401: components["responses"]["401.unauthorized"];
-            403: components["responses"]["403.cross_origin.forbidden"];
+            403: components["responses"]["403.cross_origin"];
             404: components["responses"]["404.not_found"];
             410: components["responses"]["410.erased.gone"];
             429: components["responses"]["429.rate_limited"];
