@@ -242,7 +242,8 @@ async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitPa
 /// Mark chats as read
 ///
 /// Marks all chats, or several chats up to the heads that the user saw, in one transaction. Messages
-/// that arrive meanwhile stay unread. Returns the unread summary.
+/// that arrive meanwhile stay unread. Returns the unread summary. With more than 5000 unread direct
+/// chats, a request for all chats gets 409: name the chats then.
 #[utoipa::path(post, path = "/v1/users/{user}/chats/read", tag = "chats",
     extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("user" = UserOrMe, Path)),

@@ -954,7 +954,8 @@ export interface paths {
         /**
          * Mark chats as read
          * @description Marks all chats, or several chats up to the heads that the user saw, in one transaction. Messages
-         *     that arrive meanwhile stay unread. Returns the unread summary.
+         *     that arrive meanwhile stay unread. Returns the unread summary. With more than 5000 unread direct
+         *     chats, a request for all chats gets 409: name the chats then.
          */
         post: operations["read_chats"];
         delete?: never;
