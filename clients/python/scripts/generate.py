@@ -107,7 +107,8 @@ class Routes:
 def generate(document: Json) -> dict[str, str]:
     texts = {
         "types.py": NOTE.format("The bodies of requests and answers.") + Schemas(document).text(),
-        "routes.py": NOTE.format("A function for each route of `/v1`.") + Routes(document).text(),
+        "routes.py": NOTE.format("A function for each route under `/v1` but the export of a user.")
+        + Routes(document).text(),
     }
     return {name: tidy(name, text) for name, text in texts.items()}
 

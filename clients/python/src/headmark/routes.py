@@ -1,4 +1,4 @@
-"""A function for each route of `/v1`. Written by `scripts/generate.py`: do not edit."""
+"""A function for each route under `/v1` but the export of a user. Written by `scripts/generate.py`: do not edit."""
 
 from __future__ import annotations
 
