@@ -121,6 +121,7 @@ both_tiers! {
             }
         }
         let not_exported: BTreeSet<_> = NOT_EXPORTED.iter().map(|(table, _)| *table).collect();
+        assert_eq!(not_exported.len(), NOT_EXPORTED.len(), "a table has one reason");
         let covered: BTreeSet<_> = texts.keys().copied().collect();
         assert_eq!(covered.intersection(&not_exported).next(), None, "both exported and not");
         assert_eq!(covered.union(&not_exported).copied().collect::<BTreeSet<_>>(), tables, "exported or named, and there");

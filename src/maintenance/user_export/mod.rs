@@ -75,8 +75,6 @@ pub const NOT_EXPORTED: &[(&str, &str)] = &[
     ("inbox_epoch", "of the installation"),
     ("unread_jobs", "of a group, or of all users"),
     ("unread_progress", "of the installation"),
-    ("removals", "of users that are erased, who have no export"),
-    ("erased_users", "a hash of users that were erased, who have no export"),
 ];
 
 /// Columns that no line has, of tables that have lines, and why.
