@@ -15,6 +15,16 @@ const UNCHANGED: ReadonlySet<string> = new Set([
 /** DELETEs of what comes back by itself: a repeat could delete what came between the two. */
 const UNREPEATABLE_DELETES = [/\/v1\/users\/[^/]+\/badges\/[^/]+$/, /\/v1\/(broadcasts|dots)\/[^/]+$/];
 
+/** POSTs that take an `Idempotency-Key`. Other routes ignore it, so there it makes no repeat safe. */
+const KEY_PATHS = [
+  /\/v1\/badges\/(increment|retract)$/,
+  /\/v1\/users\/[^/]+\/badges\/[^/]+\/(increment|retract)$/,
+  /\/v1\/broadcasts\/[^/]+$/,
+  /\/v1\/dots\/[^/]+\/light$/,
+  /\/v1\/(notifications|posts)$/,
+  /\/v1\/views\/items$/,
+];
+
 /** POSTs that change nothing when they are repeated: they read, join, or mark one thing. */
 const REPEATABLE_PATHS = [
   /\/v1\/(badges|relations)\/query$/,
@@ -34,11 +44,16 @@ export async function mayRepeat(error: unknown, request: Request): Promise<boole
   return await isRepeatable(request);
 }
 
+/** Whether a POST to this URL takes an `Idempotency-Key`. */
+export function takesKey(url: string): boolean {
+  return KEY_PATHS.some((path) => path.test(url));
+}
+
 /** Whether a second request changes nothing that the first did not. PUT and PATCH say how it is to be. */
 async function isRepeatable(request: Request): Promise<boolean> {
   const [url = ""] = request.url.split("?");
   if (request.method === "DELETE") return !UNREPEATABLE_DELETES.some((path) => path.test(url));
-  if (request.method !== "POST" || request.headers.has("idempotency-key")) return true;
+  if (request.method !== "POST" || (request.headers.has("idempotency-key") && takesKey(url))) return true;
   if (REPEATABLE_PATHS.some((path) => path.test(url))) return true;
   try {
     const sent: unknown = await request.clone().json();

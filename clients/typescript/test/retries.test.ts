@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { takesKey } from "../src/repeat.js";
 import { createTransport } from "../src/transport.js";
 
 interface Case {
@@ -12,6 +13,10 @@ interface Case {
   has_key: boolean;
   outcome: { type: "no_answer"; status?: number; body?: string } | { type: "problem"; status: number; code?: string };
   again: boolean;
+}
+
+interface Operation {
+  parameters?: { name: string }[];
 }
 
 const cases = JSON.parse(readFileSync(new URL("../../vectors/retries.json", import.meta.url), "utf8")) as Case[];
@@ -38,4 +43,14 @@ async function attempts({ method, path, body, has_key, outcome }: Case): Promise
 
 test.concurrent.each(cases)("$why ($method $path after $outcome)", async (one) => {
   expect(await attempts(one)).toBe(one.again ? 2 : 1);
+});
+
+test("the routes that take a key are those of the document", () => {
+  const document = new URL("../../../openapi/openapi.json", import.meta.url);
+  const { paths } = JSON.parse(readFileSync(document, "utf8")) as { paths: Record<string, { post?: Operation }> };
+  const posts = Object.entries(paths).flatMap(([path, { post }]) => (post ? [{ path, post }] : []));
+  const hasKey = ({ post }: { post: Operation }) => post.parameters?.some(({ name }) => name === "Idempotency-Key");
+  const found = posts.filter(({ path }) => takesKey(`http://h.test/base${path.replace(/{\w+}/g, "v1")}`));
+  expect(found.map(({ path }) => path)).toEqual(posts.filter(hasKey).map(({ path }) => path));
+  expect(found.length).toBeGreaterThan(0);
 });

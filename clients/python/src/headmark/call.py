@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 T = TypeVar("T")
 
-# POSTs that change nothing when they are repeated, besides those with a key, a `client_id` or an
-# `up_to`: they read, join, or mark one thing.
+# POSTs that change nothing when they are repeated, besides those with a key that the route takes, a
+# `client_id` or an `up_to`: they read, join, or mark one thing.
 REPEATABLE = frozenset(
     {
         "query_badges",
@@ -68,8 +68,11 @@ class Call(Generic[T]):
     @property
     def is_repeatable(self) -> bool:
         """Whether a second request changes nothing that the first did not."""
-        if self.method != "POST" or self.idempotency_key is not None:
+        if self.method != "POST":
             return self.operation not in ONCE
+        # A route that takes no key ignores it.
+        if self.takes_key and self.idempotency_key is not None:
+            return True
         sent = self.json or {}
         names = ("client_id", "up_to", "up_to_seq")
         return self.operation in REPEATABLE or any(name in sent for name in names)
