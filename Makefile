@@ -74,7 +74,7 @@ lint-clients: clients/python/.venv ## formatting, rules and types of the clients
 # Made again when a pinned version changes.
 clients/python/.venv: clients/python/requirements.txt
 	python3 -m venv --clear $@
-	$@/bin/pip install --quiet --require-hashes --requirement $<
+	$@/bin/pip install --quiet --require-hashes --requirement $< || { rm -r $@; exit 1; }
 	touch $@
 
 lint-console: ## formatting, rules and types of the console (needs Node 20.19)
