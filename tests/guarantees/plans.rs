@@ -40,7 +40,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("from chat_groups g\n    where g.group_id >= $1", "an import looks for free ids of groups"),
     ("where f.followee_id = $1 and f.follower_id > $2\n        and (case", "the recount of one user reads all follows for lost ones"),
     ("select due.user_id, due.group_id, due.group_seq, due.recall", "the recount of inboxes"),
-    ("select b.user_id as other_id from blocks b where b.target_id", "an erasure ends what others have of the user"),
+    ("select b.user_id as other_id, cast(-1 as bigint) as since from blocks", "an erasure ends what others have of the user"),
     ("from feed_snapshots s\n    where s.user_id > $1", "an erasure goes through all snapshots"),
     ("where (d.user_id, d.peer_id) > ($1, $2)", "an erasure goes through all direct chats"),
     ("case when n.content like $3", "an erasure goes through all notifications"),

@@ -15,7 +15,7 @@ use super::requests;
 use super::rows::RelationRows;
 use super::state::Act;
 use crate::base::clock::UnixMs;
-use crate::base::error::{Code, Problem, Result};
+use crate::base::error::{Problem, Result};
 use crate::base::ids::UserId;
 use crate::db::Db;
 use crate::engine::lanes::{self, Answer, Job, Lanes, Names, Needs, Rows};
@@ -48,8 +48,8 @@ pub(super) struct AcceptOpen {
     pub(super) user: UserId,
     /// When the user switched.
     pub(super) since: UnixMs,
-    /// Who has asked. Nobody: there are no more.
-    pub(super) fans: Vec<UserId>,
+    /// Who has asked, and when. Nobody: there are no more.
+    pub(super) fans: Vec<(UserId, UnixMs)>,
     pub(super) terms: Terms,
 }
 
@@ -71,7 +71,7 @@ impl lanes::Command for AcceptOpen {
     fn needs(&self, needs: &mut Needs) {
         needs.user(self.user);
         needs.of::<RelationRows>();
-        self.fans.iter().for_each(|fan| self.action(*fan, Act::AcceptRequest).needs(&self.terms, needs));
+        self.fans.iter().for_each(|(fan, _)| self.action(*fan, Act::AcceptRequest).needs(&self.terms, needs));
     }
 
     fn lane_key(&self) -> i64 {
@@ -92,17 +92,16 @@ impl lanes::Command for AcceptOpen {
             self.end(rows);
             return Ok(Answer::no_content());
         }
-        for fan in &self.fans {
-            if rows.is_erased(*fan) {
+        for (fan, asked_at) in &self.fans {
+            let pair = Pair { follower: *fan, followee: self.user };
+            if rows.get::<RelationRows>().request(pair).is_none() {
+                // Another node has accepted it, it was taken back, or the fan's side is lost: then this one goes, too.
+                rows.get_mut::<RelationRows>().remove_received((pair, *asked_at));
+            } else if rows.is_erased(*fan) {
                 // No event tells of it, as of nothing else that ends with an erased user.
-                requests::end(rows, Pair { follower: *fan, followee: self.user }, self.terms.badges.request.as_ref());
-                continue;
-            }
-            match apply_action(rows, &self.action(*fan, Act::AcceptRequest), &self.terms, now) {
-                // Another node has accepted it, or it was taken back.
-                Err(problem) if problem.code == Code::NotFound => {}
-                Err(_) => _ = apply_action(rows, &self.action(*fan, Act::RefuseRequest), &self.terms, now)?,
-                Ok(_) => {}
+                requests::end(rows, pair, self.terms.badges.request.as_ref());
+            } else if apply_action(rows, &self.action(*fan, Act::AcceptRequest), &self.terms, now).is_err() {
+                apply_action(rows, &self.action(*fan, Act::RefuseRequest), &self.terms, now)?;
             }
         }
         Ok(Answer::no_content())

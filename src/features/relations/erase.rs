@@ -9,7 +9,7 @@ use super::badge;
 use super::command::{end, set_silence};
 use super::mute_command;
 use super::requests;
-use super::rows::{RelationRows, need_block, need_mute, set_block};
+use super::rows::{Received, RelationRows, need_block, need_mute, set_block};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::UserId;
@@ -22,25 +22,26 @@ use crate::features::removals::{Progress, Step, delete_own, user_of};
 /// How many others one batch has at most.
 const OTHERS_AT_ONCE: i64 = 100;
 
-/// Others to whom the user is something, or who are something to the user; of each sort the first.
+/// Others to whom the user is something, or who are something to the user; of each sort the first. With a row of the
+/// user's side of a relation comes since when it is, else -1.
 static RELATED: Statement = Statement::one(
-    "select * from (select f.followee_id as other_id from following f where f.follower_id = $1 order by f.followee_id limit $2) a
+    "select * from (select f.followee_id as other_id, cast(-1 as bigint) as since from following f where f.follower_id = $1 order by f.followee_id limit $2) a
     union
-    select * from (select f.follower_id as other_id from followers f where f.followee_id = $1 order by f.since limit $2) b
+    select * from (select f.follower_id as other_id, f.since from followers f where f.followee_id = $1 order by f.since limit $2) b
     union
-    select * from (select f.follower_id as other_id from secret_followers f where f.followee_id = $1 order by f.since limit $2) c
+    select * from (select f.follower_id as other_id, f.since from secret_followers f where f.followee_id = $1 order by f.since limit $2) c
     union
-    select * from (select s.followee_id as other_id from sent_requests s where s.follower_id = $1 order by s.followee_id limit $2) d
+    select * from (select s.followee_id as other_id, cast(-1 as bigint) as since from sent_requests s where s.follower_id = $1 order by s.followee_id limit $2) d
     union
-    select * from (select r.follower_id as other_id from follow_requests r where r.followee_id = $1 order by r.since limit $2) e
+    select * from (select r.follower_id as other_id, r.since from follow_requests r where r.followee_id = $1 order by r.since limit $2) e
     union
-    select * from (select b.target_id as other_id from blocks b where b.user_id = $1 order by b.target_id limit $2) f
+    select * from (select b.target_id as other_id, cast(-1 as bigint) as since from blocks b where b.user_id = $1 order by b.target_id limit $2) f
     union
-    select * from (select b.user_id as other_id from blocks b where b.target_id = $1 and b.since >= 0 order by b.user_id limit $2) g
+    select * from (select b.user_id as other_id, cast(-1 as bigint) as since from blocks b where b.target_id = $1 and b.since >= 0 order by b.user_id limit $2) g
     union
-    select * from (select m.target_id as other_id from mutes m where m.user_id = $1 order by m.target_id limit $2) h
+    select * from (select m.target_id as other_id, cast(-1 as bigint) as since from mutes m where m.user_id = $1 order by m.target_id limit $2) h
     union
-    select * from (select m.user_id as other_id from mutes m where m.target_id = $1 and m.since >= 0 order by m.user_id limit $2) i",
+    select * from (select m.user_id as other_id, cast(-1 as bigint) as since from mutes m where m.target_id = $1 and m.since >= 0 order by m.user_id limit $2) i",
     &[("user_id", Type::Int), ("max_rows", Type::Int)],
 );
 
@@ -65,29 +66,35 @@ pub fn steps(badges: Badges) -> Vec<Step> {
         let badges = badges.clone();
         async move {
             let user = user_of(subject)?;
-            let others = related(&engines.db, user).await?;
+            let (others, received) = related(&engines.db, user).await?;
             if others.is_empty() {
                 return Ok(Progress::Done);
             }
             let more = Progress::More(Default::default());
-            engines.submit(EraseRelations { user, others, badges }).await.map(|()| more)
+            engines.submit(EraseRelations { user, others, received, badges }).await.map(|()| more)
         }
     });
     vec![relations, delete_own("relation_counts", &["relation_counts", "follower_counts", "approval_ends"], &OWN)]
 }
 
-async fn related(db: &Db, user: UserId) -> DbResult<Vec<UserId>> {
+/// Some others, and what rows the user's side has of them.
+async fn related(db: &Db, user: UserId) -> DbResult<(BTreeSet<UserId>, Vec<Received>)> {
     let columns = [user.get(), OTHERS_AT_ONCE].map(|value| Column::Int(vec![value]));
-    let rows: Vec<(i64,)> = db.fetch(&RELATED, &columns).await?;
-    let others: BTreeSet<_> = rows.into_iter().filter_map(|(other,)| UserId::try_from(other).ok()).collect();
-    Ok(others.into_iter().take(usize::try_from(OTHERS_AT_ONCE).unwrap_or(usize::MAX)).collect())
+    let rows: Vec<(i64, i64)> = db.fetch(&RELATED, &columns).await?;
+    let found: Vec<_> = rows.into_iter().filter_map(|(other, since)| Some((UserId::try_from(other).ok()?, UnixMs(since)))).collect();
+    let others: BTreeSet<_> = found.iter().map(|(other, _)| *other).collect();
+    let others: BTreeSet<_> = others.into_iter().take(usize::try_from(OTHERS_AT_ONCE).unwrap_or(usize::MAX)).collect();
+    let received = found.into_iter().filter(|(other, since)| others.contains(other) && since.0 >= 0);
+    let received = received.map(|(other, since)| (Pair { follower: other, followee: user }, since)).collect();
+    Ok((others, received))
 }
 
 /// Ends all that a user and these others are to each other.
 #[derive(Debug, Clone)]
 struct EraseRelations {
     user: UserId,
-    others: Vec<UserId>,
+    others: BTreeSet<UserId>,
+    received: Vec<Received>,
     badges: Badges,
 }
 
@@ -135,6 +142,7 @@ impl lanes::Command for EraseRelations {
             }
             mute_command::set(rows, pair, None, now);
         }
+        self.received.iter().for_each(|row| rows.get_mut::<RelationRows>().remove_received(*row));
         Ok(Answer::no_content())
     }
 }

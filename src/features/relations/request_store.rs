@@ -1,7 +1,7 @@
 //! The rows of `sent_requests`, `follow_requests` and `approval_ends`: what lanes write of them, and
 //! their lists. A lane loads requests together with follows (`store.rs`).
 
-use super::store::pair_columns;
+use super::store::{pair_columns, received_columns};
 use super::{Pair, Request};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
@@ -68,7 +68,7 @@ static ACCEPTING: Statement = Statement::one(
 
 /// The oldest requests that a user has received.
 static OLDEST: Statement = Statement::one(
-    "select r.follower_id
+    "select r.follower_id, r.since
     from follow_requests r
     where r.followee_id = $1
     order by r.since, r.follower_id
@@ -152,6 +152,11 @@ pub(super) async fn save(conn: &mut Conn, requests: &Table<Pair, Option<Request>
     Ok(())
 }
 
+/// Removes what those have of these requests who are asked, each with since when.
+pub(super) async fn delete_received(conn: &mut Conn, rows: &[(Pair, UnixMs)]) -> DbResult<()> {
+    conn.later(&DELETE_RECEIVED, &received_columns(rows)).await
+}
+
 fn columns(requests: &[(Pair, &Request)]) -> [Column; 3] {
     let [followers, followees] = pair_columns(requests.iter().map(|(pair, _)| pair));
     [followers, followees, Column::Int(requests.iter().map(|(_, request)| request.since.0).collect())]
@@ -182,8 +187,8 @@ pub(super) async fn accepting(db: &Db, most: i64) -> DbResult<Vec<(UserId, UnixM
     Ok(rows.into_iter().filter_map(|(user, since)| Some((UserId::try_from(user).ok()?, UnixMs(since)))).collect())
 }
 
-/// Who has asked to follow a user, and waits longest.
-pub(super) async fn oldest(db: &Db, user: UserId, most: i64) -> DbResult<Vec<UserId>> {
-    let rows: Vec<(i64,)> = db.fetch(&OLDEST, &[Column::Int(vec![user.get()]), Column::Int(vec![most])]).await?;
-    Ok(rows.into_iter().filter_map(|(user,)| UserId::try_from(user).ok()).collect())
+/// Who has asked to follow a user, and waits longest: with since when.
+pub(super) async fn oldest(db: &Db, user: UserId, most: i64) -> DbResult<Vec<(UserId, UnixMs)>> {
+    let rows: Vec<(i64, i64)> = db.fetch(&OLDEST, &[Column::Int(vec![user.get()]), Column::Int(vec![most])]).await?;
+    Ok(rows.into_iter().filter_map(|(fan, since)| Some((UserId::try_from(fan).ok()?, UnixMs(since)))).collect())
 }

@@ -2,6 +2,7 @@
 //! are accepted and not done.
 
 mod needs;
+mod received;
 mod set;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,9 @@ use crate::engine::marks::StreamKey;
 use crate::engine::pairs::Pair;
 use crate::features::operations::{self, Preceding};
 
+/// What those have of a follow or a request who are followed or asked: of whom, and since when.
+pub(super) type Received = (Pair, UnixMs);
+
 /// The rows of relations in a batch.
 #[derive(Debug, Default)]
 pub struct RelationRows {
@@ -37,6 +41,8 @@ pub struct RelationRows {
     pub(super) requests: Table<Pair, Option<Request>>,
     /// Who approves follows, of those of whom that was asked.
     approving: BTreeSet<UserId>,
+    /// Rows of those who are followed or asked that are to go: they are never loaded.
+    received: Table<Received, bool>,
     /// Who begins or ends to accept all open requests: these rows are never loaded.
     pub(super) approval_ends: Table<UserId, Option<ApprovalChange>>,
     /// Who blocks whom, and since when.
@@ -301,14 +307,16 @@ impl RowSet for RelationRows {
         heads.extend(own.follows.iter().filter(begins).map(|pair| StreamKey::posts(pair.followee)));
     }
 
-    async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {
+    async fn save(&self, conn: &mut Conn, core: &Core, batch: Batch) -> DbResult<()> {
         self.save_relations(conn, batch.slot).await?;
+        self.delete_received(conn, core).await?;
         self.operations.save(conn).await
     }
 
     fn settle(&mut self) {
         self.follows.settle();
         self.requests.settle();
+        self.received.settle();
         self.approval_ends.settle();
         self.blocks.settle();
         self.mutes.settle();
@@ -321,6 +329,7 @@ impl RowSet for RelationRows {
     fn undo(&mut self) {
         self.follows.undo();
         self.requests.undo();
+        self.received.undo();
         self.approval_ends.undo();
         self.blocks.undo();
         self.mutes.undo();

@@ -217,6 +217,11 @@ pub(super) fn pair_columns<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone) ->
     [Column::Int(pairs.clone().map(|pair| pair.follower.get()).collect()), Column::Int(pairs.map(|pair| pair.followee.get()).collect())]
 }
 
+pub(super) fn received_columns(rows: &[(Pair, UnixMs)]) -> [Column; 3] {
+    let [followers, followees] = pair_columns(rows.iter().map(|(pair, _)| pair));
+    [followers, followees, Column::Int(rows.iter().map(|(_, since)| since.0).collect())]
+}
+
 /// A pair to load.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
@@ -339,6 +344,13 @@ pub async fn delete(conn: &mut Conn, follows: &[(Pair, Follow)]) -> DbResult<()>
         conn.later(&DELETE_SECRET_FOLLOWERS, &columns).await?;
     }
     Ok(())
+}
+
+/// Removes what followees have of these follows, each with since when, public or secret.
+pub(super) async fn delete_received(conn: &mut Conn, rows: &[(Pair, UnixMs)]) -> DbResult<()> {
+    let columns = received_columns(rows);
+    conn.later(&DELETE_FOLLOWERS, &columns).await?;
+    conn.later(&DELETE_SECRET_FOLLOWERS, &columns).await
 }
 
 /// Writes these blocks, which are not there yet.

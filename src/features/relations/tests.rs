@@ -104,8 +104,8 @@ impl Op {
                 if !approves {
                     return Ok(());
                 }
-                let fans = set.requests.rows.iter().filter(|(pair, (_, now))| pair.followee == *user && now.is_some());
-                let fans = fans.map(|(pair, _)| pair.follower).collect();
+                let open = set.requests.rows.iter().filter(|(pair, _)| pair.followee == *user);
+                let fans = open.filter_map(|(pair, (_, now))| Some((pair.follower, now.as_ref()?.since))).collect();
                 return AcceptOpen { user: *user, since: UnixMs(1), fans, terms: terms() }.apply(rows, UnixMs(7)).map(drop);
             }
             Self::ReadBadges(user) => {
@@ -384,7 +384,7 @@ fn an_open_request_of_or_to_an_erased_user_becomes_no_follow() {
         }
         rows.erase(user(erased));
         rows.settle();
-        let fans = vec![user(2), user(3)];
+        let fans = vec![(user(2), UnixMs(1)), (user(3), UnixMs(1))];
         AcceptOpen { user: user(1), since: UnixMs(1), fans, terms: terms() }.apply(&mut rows, UnixMs(7)).unwrap();
         let set = rows.get::<RelationRows>();
         assert_eq!(set.follow(pair(2, 1)), None, "neither from nor to who was erased");

@@ -26,6 +26,26 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// Of these the other side was lost. One of the others has no row of its own, either.
+    async fn an_erasure_ends_where_only_its_side_of_a_relation_is_there(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        client.follow(5, 2).await;
+        for other in 6..=8 {
+            client.get(&format!("/v1/users/{other}/badges")).await.ok();
+        }
+        let mut hand = Hand::on(&world).await;
+        for rows in ["followers", "secret_followers", "follow_requests"] {
+            hand.run(&format!("insert into {rows} (followee_id, since, follower_id) values (2, 1, 6), (2, 2, 7), (2, 3, 9)")).await;
+        }
+        let location = erase(client, 2).await;
+        erased(client, &location).await;
+        for table in ["following", "followers", "secret_followers", "follow_requests"] {
+            assert_eq!(hand.text(&format!("select cast(count(*) as text) from {table}")).await, "0", "{table}");
+        }
+        node.stop().await;
+    }
+
     /// A node of a newer version has died, and none runs that knows what it began.
     async fn removals_that_only_a_newer_version_knows_keep_no_others(world: World) {
         let node = node(&world).await;

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{CREDENTIALS, Client, Node, Reply, eventually};
+use crate::support::{CREDENTIALS, Client, Hand, Node, Reply, eventually};
 
 /// With the badges that new followers and new requests raise.
 const BADGES: [&str; 4] = ["--follower-badge", "fans", "--request-badge", "asks"];
@@ -234,6 +234,21 @@ both_tiers! {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         assert_eq!(counts(client, 1).await, [FANS + 1, 1, 0], "and are not accepted by themselves");
         Node::stop_all(nodes).await;
+    }
+
+    async fn switching_off_ends_where_only_one_side_of_a_request_is_there(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        approve(client, 2, true).await;
+        client.follow(1, 2).await;
+        let mut hand = Hand::on(&world).await;
+        hand.run("insert into follow_requests (followee_id, since, follower_id) values (2, 1, 9)").await;
+        approve(client, 2, false).await;
+        let mut left = async |table: &str| hand.text(&format!("select cast(count(*) as text) from {table}")).await;
+        eventually("it is over", async || left("approval_ends").await == "0").await;
+        assert_eq!((left("follow_requests").await, left("sent_requests").await), ("0".to_owned(), "0".to_owned()));
+        assert_eq!(list(client, 2, "followers").await, [1]);
+        node.stop().await;
     }
 
     async fn requests_are_in_events_and_may_be_answered_later(world: World) {
