@@ -112,6 +112,8 @@ struct Seen {
     counted: Counted,
     /// After which operation the next round looks; 0: from the first one on.
     after: i64,
+    /// Pairs that could not be read since it began from the first one on.
+    unreadable: BTreeSet<Pair>,
 }
 
 /// One look, and all that it found. How many operations were done. Those that cannot be read hold up no
@@ -122,7 +124,11 @@ async fn round(state: &WorkerContext, seen: &mut Seen) -> Result<usize> {
         return Ok(0);
     }
     for _ in 0..PAGES_A_ROUND {
-        let (done, next) = page(state, std::mem::take(&mut seen.after)).await?;
+        let after = std::mem::take(&mut seen.after);
+        if after == 0 {
+            seen.unreadable.clear();
+        }
+        let (done, next) = page(state, after, &mut seen.unreadable).await?;
         match next {
             Some(next) if done == 0 => seen.after = next,
             _ => return Ok(done),
@@ -132,14 +138,18 @@ async fn round(state: &WorkerContext, seen: &mut Seen) -> Result<usize> {
 }
 
 /// Does what is pending of the pairs of one page. How many operations were done, and after which one the next page is.
-async fn page(state: &WorkerContext, after: i64) -> Result<(usize, Option<i64>)> {
+/// A pair that could not be read is passed over from then on: it may have more operations than are in sight at once,
+/// and they would hide those of others on a later page.
+async fn page(state: &WorkerContext, after: i64, unreadable: &mut BTreeSet<Pair>) -> Result<(usize, Option<i64>)> {
     let OperationContext { db, operations, clock } = &*state.accepted;
-    let PendingPairs { pairs, next } = store::pending_pairs(db, operations.node(), clock.now(), ABANDONED_MS, after).await?;
+    let PendingPairs { mut pairs, next } = store::pending_pairs(db, operations.node(), clock.now(), ABANDONED_MS, after).await?;
+    pairs.retain(|pair| !unreadable.contains(pair));
     if pairs.is_empty() {
         return Ok((0, next));
     }
-    let in_sight = store::pending_of(db, &pairs).await?;
-    Ok((do_all(state, in_sight).await?, next))
+    let looked = do_all(state, store::pending_of(db, &pairs).await?).await?;
+    unreadable.extend(looked.unreadable);
+    Ok((looked.done, next))
 }
 
 /// How many are pending; None where that cannot be told in time, which does not keep them from being done.
@@ -187,9 +197,16 @@ async fn do_pair(lanes: Lanes, terms: Terms, pair: Pair, queue: Queue) -> Result
     Ok(callers.split_off(callers.len().saturating_sub(done)))
 }
 
-/// Does these operations, in the order of their pairs. How many were done: not those that cannot be read, so that a round
-/// which finds no others ends.
-async fn do_all(state: &WorkerContext, in_sight: Vec<PendingOperation>) -> Result<usize> {
+/// What came of a look at operations.
+struct Looked {
+    /// How many were done: not those that cannot be read, so that a round which finds no others ends.
+    done: usize,
+    /// Pairs of which one cannot be read.
+    unreadable: BTreeSet<Pair>,
+}
+
+/// Does these operations, in the order of their pairs.
+async fn do_all(state: &WorkerContext, in_sight: Vec<PendingOperation>) -> Result<Looked> {
     let mut queues: BTreeMap<Pair, Queue> = BTreeMap::new();
     let (mut unreadable, mut first_unreadable) = (BTreeSet::new(), None);
     for PendingOperation { pair, seq, caller, command } in in_sight {
@@ -213,16 +230,16 @@ async fn do_all(state: &WorkerContext, in_sight: Vec<PendingOperation>) -> Resul
     let terms = state.relations.terms();
     let submit = |(pair, queue): (Pair, Queue)| do_pair(state.lanes.clone(), terms.clone(), pair, queue);
     let outcomes: Vec<_> = futures_util::stream::iter(queues.into_iter().map(submit)).buffer_unordered(PAIRS_UNDER_WAY).collect().await;
-    let (mut total, mut failure) = (0, None);
+    let (mut done, mut failure) = (0, None);
     for outcome in outcomes {
         match outcome {
             Ok(callers) => {
                 state.accepted.operations.give_back(callers.iter().map(String::as_str));
                 metrics::counter!("headmark_operations_total").increment(u64::try_from(callers.len()).unwrap_or_default());
-                total += callers.len();
+                done += callers.len();
             }
             Err(error) => failure = Some(error),
         }
     }
-    failure.map_or(Ok(total), Err)
+    failure.map_or(Ok(Looked { done, unreadable }), Err)
 }

@@ -223,16 +223,19 @@ both_tiers! {
     /// A newer version has accepted more of them than one round looks at.
     async fn what_a_node_cannot_read_keeps_nothing_else_waiting(world: World) {
         let node = world.node().await;
-        Hand::on(&world)
-            .await
-            .run("insert into operations
-                    (operation_id, low_id, high_id, caller, command, node_id, status, created_at, finished_at, answer_status, answer)
-                with recursive of_newer (n) as (select 1 union all select n + 1 from of_newer where n < 10500)
-                select 'newer-' || n, 10000 + n, 30000 + n, 'open', '{\"newer\":true}', 1, 0, 1, 0, 0, '' from of_newer")
-            .await;
-        for target in [2, 3] {
-            let accepted = location(&later(&node.client, Method::PUT, &format!("/v1/users/1/following/{target}")).await);
-            assert_eq!(outcome(&node.client, &accepted).await["status"], "done");
+        // Of many pairs, and of one.
+        for (user, step) in [(10_000, 1), (50_000, 0)] {
+            Hand::on(&world)
+                .await
+                .run(&format!("insert into operations
+                        (operation_id, low_id, high_id, caller, command, node_id, status, created_at, finished_at, answer_status, answer)
+                    with recursive of_newer (n) as (select 1 union all select n + 1 from of_newer where n < 10500)
+                    select 'newer-{user}-' || n, {user} + n * {step}, 90000, 'open', '{{\"newer\":true}}', 1, 0, 1, 0, 0, '' from of_newer"))
+                .await;
+            for target in [2, 3] {
+                let accepted = location(&later(&node.client, Method::PUT, &format!("/v1/users/1/following/{}", user + target)).await);
+                assert_eq!(outcome(&node.client, &accepted).await["status"], "done");
+            }
         }
         node.stop().await;
     }
