@@ -39,6 +39,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("from chat_groups g\n    where g.group_id > $1", "imports and recounts go through all groups"),
     ("from chat_groups g\n    where g.group_id >= $1", "an import looks for free ids of groups"),
     ("where f.followee_id = $1 and f.follower_id > $2\n        and (case", "the recount of one user reads all follows for lost ones"),
+    ("where s.followee_id = $1 and s.follower_id > $2", "so it does all requests"),
     ("select due.user_id, due.group_id, due.group_seq, due.recall", "the recount of inboxes"),
     ("select b.user_id as other_id, cast(-1 as bigint) as since from blocks", "an erasure ends what others have of the user"),
     ("from feed_snapshots s\n    where s.user_id > $1", "an erasure goes through all snapshots"),

@@ -28,6 +28,10 @@ pub enum What {
     Missing,
     /// One is there who does not follow.
     Extra,
+    /// A request to follow that another has sent is missing in the user's list.
+    MissingRequest,
+    /// One is there that was not sent.
+    ExtraRequest,
     /// How many messages the other side of a direct chat ever sent.
     DirectHead,
     /// How many of them the user has read.
@@ -103,6 +107,7 @@ impl What {
             Self::Requests => "requests",
             Self::SentRequests => "requests_sent",
             Self::Missing | Self::Extra => "follower",
+            Self::MissingRequest | Self::ExtraRequest => "follow request of",
             Self::DirectHead => "direct head",
             Self::DirectMark => "direct mark",
             Self::DirectRecalled => "direct recalled",
@@ -144,7 +149,7 @@ pub struct Difference {
     pub user: i64,
     /// Which number.
     pub what: What,
-    /// For a row: the follower. For a direct chat: the other side. For a row of an inbox, and for a
+    /// For a row: the follower, or who has asked. For a direct chat: the other side. For a row of an inbox, and for a
     /// mention: the message. For an entry of notifications: its id.
     pub other: Option<i64>,
     /// For notifications: their type. For a row of an inbox, and for a mention: the group. For a view or a channel:

@@ -44,8 +44,47 @@ pub(super) const MISSING_OF: &str = lost!(
     "
 );
 
+macro_rules! lost_requests {
+    ($of:literal) => {
+        concat!(
+            "with s as materialized (",
+            $of,
+            "), q as materialized (
+        select s.follower_id, s.followee_id
+        from s
+        join follow_requests q on q.followee_id = s.followee_id and q.since = s.since and q.follower_id = s.follower_id
+    )
+    select s.follower_id, s.followee_id, s.since
+    from s
+    left join q on q.follower_id = s.follower_id and q.followee_id = s.followee_id
+    where q.follower_id is null
+    order by s.follower_id, s.followee_id
+    limit 1000"
+        )
+    };
+}
+
+/// Requests without the row of the user who is asked.
+pub(super) const MISSING_REQUESTS: &str = lost_requests!(
+    "
+        select s.follower_id, s.followee_id, s.since
+        from {rows} r
+        join sent_requests s on s.follower_id = r.user_id
+        where (s.follower_id, s.followee_id) > (r.after_follower, r.after_followee)
+    "
+);
+
+pub(super) const MISSING_REQUESTS_OF: &str = lost_requests!(
+    "
+        select s.follower_id, s.followee_id, s.since
+        from sent_requests s
+        where s.followee_id = $1 and s.follower_id > $2
+    "
+);
+
+/// In each of these, `$own` is the side that is the truth, and `$kind` which of its rows are compared.
 macro_rules! extra {
-    ($table:literal, $secret:literal) => {
+    ($table:literal, $own:literal, $kind:literal) => {
         concat!(
             "with b as materialized (
         select b.follower_id, b.followee_id, b.since
@@ -57,8 +96,10 @@ macro_rules! extra {
     ), f as materialized (
         select b.follower_id, b.followee_id
         from b
-        join following f on f.follower_id = b.follower_id and f.followee_id = b.followee_id and f.since = b.since and f.secret = ",
-            $secret,
+        join ",
+            $own,
+            " f on f.follower_id = b.follower_id and f.followee_id = b.followee_id and f.since = b.since",
+            $kind,
             "
     )
     select b.follower_id, b.followee_id, b.since
@@ -71,18 +112,22 @@ macro_rules! extra {
     };
 }
 
-pub(super) const EXTRA: &str = extra!("followers", "0");
+pub(super) const EXTRA: &str = extra!("followers", "following", " and f.secret = 0");
 
-pub(super) const EXTRA_SECRET: &str = extra!("secret_followers", "1");
+pub(super) const EXTRA_SECRET: &str = extra!("secret_followers", "following", " and f.secret = 1");
+
+pub(super) const EXTRA_REQUESTS: &str = extra!("follow_requests", "sent_requests", "");
 
 macro_rules! add {
-    ($table:literal, $secret:literal) => {
+    ($table:literal, $own:literal, $kind:literal) => {
         concat!(
             "with f as materialized (
         select f.followee_id, f.since, f.follower_id
         from {rows} r
-        join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id and f.secret = ",
-            $secret,
+        join ",
+            $own,
+            " f on f.follower_id = r.follower_id and f.followee_id = r.followee_id",
+            $kind,
             "
     ), b as materialized (
         select f.follower_id, f.followee_id
@@ -102,18 +147,22 @@ macro_rules! add {
     };
 }
 
-pub(super) const ADD_MISSING: &str = add!("followers", "0");
+pub(super) const ADD_MISSING: &str = add!("followers", "following", " and f.secret = 0");
 
-pub(super) const ADD_MISSING_SECRET: &str = add!("secret_followers", "1");
+pub(super) const ADD_MISSING_SECRET: &str = add!("secret_followers", "following", " and f.secret = 1");
+
+pub(super) const ADD_MISSING_REQUESTS: &str = add!("follow_requests", "sent_requests", "");
 
 macro_rules! remove {
-    ($table:literal, $secret:literal) => {
+    ($table:literal, $own:literal, $kind:literal) => {
         concat!(
             "with f as materialized (
         select r.follower_id, r.followee_id, r.since
         from {rows} r
-        join following f on f.follower_id = r.follower_id and f.followee_id = r.followee_id and f.since = r.since and f.secret = ",
-            $secret,
+        join ",
+            $own,
+            " f on f.follower_id = r.follower_id and f.followee_id = r.followee_id and f.since = r.since",
+            $kind,
             "
     )
     delete from ",
@@ -129,9 +178,11 @@ macro_rules! remove {
     };
 }
 
-pub(super) const REMOVE_EXTRA: &str = remove!("followers", "0");
+pub(super) const REMOVE_EXTRA: &str = remove!("followers", "following", " and f.secret = 0");
 
-pub(super) const REMOVE_EXTRA_SECRET: &str = remove!("secret_followers", "1");
+pub(super) const REMOVE_EXTRA_SECRET: &str = remove!("secret_followers", "following", " and f.secret = 1");
+
+pub(super) const REMOVE_EXTRA_REQUESTS: &str = remove!("follow_requests", "sent_requests", "");
 
 pub(super) const COUNT: &str = "with p as materialized (
         select f.follower_id, f.followee_id from {rows} r join following f on f.follower_id = r.user_id and f.secret = 0

@@ -11,12 +11,12 @@
 //! difference.
 //!
 //! First the rows: `following` is the truth, and a row of `followers` or `secret_followers` that is
-//! missing or too much is repaired under the lock of its pair, after looking again; so too a direct
-//! chat that says something else than the inbox. Then, in a second pass, the numbers, as a number
-//! may be right only once its rows are. On Postgres no node has to be stopped; SQLite has one
-//! writing process, so there the server is. Of these numbers an unread summary shows the unread
-//! direct messages and the unread notifications: with those the revision is raised, and a cache
-//! that does not hear of it shows the old ones until the entry ends.
+//! missing or too much is repaired under the lock of its pair, after looking again. So is a row of
+//! `follow_requests`, by `sent_requests`, and a direct chat that says something else than the inbox.
+//! Then, in a second pass, the numbers, as a number may be right only once its rows are. On Postgres no
+//! node has to be stopped; SQLite has one writing process, so there the server is. Of these numbers an
+//! unread summary shows the unread direct messages and the unread notifications: with those the
+//! revision is raised, and a cache that does not hear of it shows the old ones until the entry ends.
 //!
 //! With the numbers of a user, its inbox is compared (`inboxes.rs`): a row of a group's message
 //! that is missing is appended, and raises the revision too.
@@ -41,6 +41,8 @@ mod marks;
 mod mentions;
 mod named;
 mod notifications;
+mod requests;
+mod rows;
 mod store;
 mod streams;
 
@@ -48,6 +50,7 @@ use std::time::Duration;
 
 pub use self::difference::{Difference, What};
 use self::living::{living, lock_living};
+use self::rows::Sides;
 use self::store::{PAGE, Row};
 use self::streams::Streams;
 use crate::base::clock::Clock;
@@ -66,6 +69,7 @@ pub fn statements() -> Vec<&'static Statement> {
         &marks::statements(),
         &mentions::statements(),
         &named::statements(),
+        &requests::statements(),
         &streams::statements(),
     ]
     .concat()
@@ -225,33 +229,24 @@ impl Recount {
         living(conn, users).await.map(Some)
     }
 
-    /// Compares the two sides of the follows of these users.
+    /// Compares the two sides of the follows and requests of these users.
     async fn rows(self, conn: &mut Conn, users: &[i64], told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
         const FIRST: Row = (0, 0, i64::MIN);
-        let mut after = Some(FIRST);
-        while let Some(place) = after {
-            let found = store::missing(conn, users, place).await?;
-            after = self.handle(conn, What::Missing, &found, told).await?;
-        }
-        for secret in [false, true] {
-            after = Some(FIRST);
+        // Of who is erased nothing is made.
+        for sides in Sides::all(self.user.map(UserId::get).filter(|user| users.contains(user))) {
+            let mut after = Some(FIRST);
             while let Some(place) = after {
-                let found = store::extra(conn, users, secret, place).await?;
-                after = self.handle(conn, What::Extra, &found, told).await?;
+                let found = sides.page(conn, users, place).await?;
+                after = self.handle(conn, sides.what(), &found, told).await?;
             }
-        }
-        // Of all users, what others follow was seen from their side. Of who is erased nothing is made.
-        after = self.user.filter(|user| users.contains(&user.get())).map(|_| FIRST);
-        while let (Some(place), Some(user)) = (after, self.user) {
-            let found = store::missing_of(conn, user.get(), place).await?;
-            after = self.handle(conn, What::Missing, &found, told).await?;
         }
         Ok(())
     }
 
     /// Tells and repairs a page of rows. Returns where the next page begins, if there may be one.
     async fn handle(self, conn: &mut Conn, what: What, rows: &[Row], told: &mut impl FnMut(&[Difference])) -> DbResult<Option<Row>> {
-        let (stored, counted) = if what == What::Missing { (0, 1) } else { (1, 0) };
+        let is_missing = matches!(what, What::Missing | What::MissingRequest);
+        let (stored, counted) = if is_missing { (0, 1) } else { (1, 0) };
         let difference = |row: &Row| Difference { other: Some(row.0), ..Difference::new(row.1, what, stored, counted) };
         told(&rows.iter().map(difference).collect::<Vec<_>>());
         if !rows.is_empty() && !self.dry_run {
@@ -352,7 +347,7 @@ async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Differen
     crate::failpoint("recount::before_repair");
     conn.begin().await?;
     let repaired = match what {
-        Repair::Rows(what, rows) => store::repair_rows(conn, *what, rows).await.map(|()| Vec::new())?,
+        Repair::Rows(what, rows) => rows::repair_rows(conn, *what, rows).await.map(|()| Vec::new())?,
         Repair::Sides(users, after) => directs::repair_sides(conn, users, *after).await?,
         Repair::Groups(groups) => groups::repair_groups(conn, groups).await?,
         Repair::Inboxes(rows) => inboxes::repair(conn, rows, Clock::System.now()).await.map(|()| Vec::new())?,

@@ -2,7 +2,6 @@
 
 use crate::base::ids::UserId;
 use crate::db::{Column, Conn, DbResult, Statement, Type};
-use crate::engine::pairs::{Pair, lock_pairs};
 use crate::features::relations::{Fans, store as relations};
 
 use super::distributed;
@@ -36,7 +35,7 @@ static NEXT_USERS: Statement = Statement::one(
 );
 
 /// Follows of these users that their followees' side lacks, after a place in the order of the key.
-static MISSING: Statement = Statement::new(
+pub(super) static MISSING: Statement = Statement::new(
     "select f.follower_id, f.followee_id, f.since
     from {rows} r
     join following f on f.follower_id = r.user_id
@@ -56,7 +55,7 @@ static MISSING: Statement = Statement::new(
 .by("user_id");
 
 /// The same for one followee. There is no index for this direction, so it reads all follows.
-static MISSING_OF: Statement = Statement::one(
+pub(super) static MISSING_OF: Statement = Statement::one(
     "select f.follower_id, f.followee_id, f.since
     from following f
     where f.followee_id = $1 and f.follower_id > $2
@@ -75,7 +74,7 @@ static MISSING_OF: Statement = Statement::one(
 
 /// Followers of these users that do not follow, or not since then, or in secret, after a place in
 /// the order of the key.
-static EXTRA: Statement = Statement::new(
+pub(super) static EXTRA: Statement = Statement::new(
     "select b.follower_id, b.followee_id, b.since
     from {rows} r
     join followers b on b.followee_id = r.user_id
@@ -92,7 +91,7 @@ static EXTRA: Statement = Statement::new(
 .by("user_id");
 
 /// The same of secret followers.
-static EXTRA_SECRET: Statement = Statement::new(
+pub(super) static EXTRA_SECRET: Statement = Statement::new(
     "select b.follower_id, b.followee_id, b.since
     from {rows} r
     join secret_followers b on b.followee_id = r.user_id
@@ -108,13 +107,13 @@ static EXTRA_SECRET: Statement = Statement::new(
 .distributed(distributed::EXTRA_SECRET)
 .by("user_id");
 
-const EXTRA_PLACE: &[(&str, Type)] =
+pub(super) const EXTRA_PLACE: &[(&str, Type)] =
     &[("user_id", Type::Int), ("after_followee", Type::Int), ("after_since", Type::Int), ("after_follower", Type::Int)];
-const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
-const ROW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
+pub(super) const PAIR: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int)];
+pub(super) const ROW: &[(&str, Type)] = &[("follower_id", Type::Int), ("followee_id", Type::Int), ("since", Type::Int)];
 
 /// Looks again, as something may have changed before the pairs were locked.
-static ADD_MISSING: Statement = Statement::new(
+pub(super) static ADD_MISSING: Statement = Statement::new(
     "insert into followers (followee_id, since, follower_id)
     select f.followee_id, f.since, f.follower_id
     from {rows} r
@@ -128,7 +127,7 @@ static ADD_MISSING: Statement = Statement::new(
 .distributed(distributed::ADD_MISSING)
 .by("follower_id");
 
-static ADD_MISSING_SECRET: Statement = Statement::new(
+pub(super) static ADD_MISSING_SECRET: Statement = Statement::new(
     "insert into secret_followers (followee_id, since, follower_id)
     select f.followee_id, f.since, f.follower_id
     from {rows} r
@@ -142,7 +141,7 @@ static ADD_MISSING_SECRET: Statement = Statement::new(
 .distributed(distributed::ADD_MISSING_SECRET)
 .by("follower_id");
 
-static REMOVE_EXTRA: Statement = Statement::new(
+pub(super) static REMOVE_EXTRA: Statement = Statement::new(
     "delete from followers
     where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)
         and not exists (
@@ -152,7 +151,7 @@ static REMOVE_EXTRA: Statement = Statement::new(
     ROW,
 ).distributed(distributed::REMOVE_EXTRA).by("followee_id");
 
-static REMOVE_EXTRA_SECRET: Statement = Statement::new(
+pub(super) static REMOVE_EXTRA_SECRET: Statement = Statement::new(
     "delete from secret_followers
     where (followee_id, since, follower_id) in (select followee_id, since, follower_id from {rows} r)
         and not exists (
@@ -271,46 +270,6 @@ pub(super) type Row = (i64, i64, i64);
 pub(super) async fn next_users(conn: &mut Conn, after: i64, max_rows: i64) -> DbResult<Vec<i64>> {
     let rows: Vec<(i64,)> = conn.fetch(&NEXT_USERS, &[after, max_rows].map(|value| Column::Int(vec![value]))).await?;
     Ok(rows.into_iter().map(|(user,)| user).collect())
-}
-
-pub(super) async fn missing(conn: &mut Conn, users: &[i64], after: Row) -> DbResult<Vec<Row>> {
-    let columns = [users.to_vec(), vec![after.0; users.len()], vec![after.1; users.len()]];
-    conn.fetch(&MISSING, &columns.map(Column::Int)).await
-}
-
-pub(super) async fn missing_of(conn: &mut Conn, user: i64, after: Row) -> DbResult<Vec<Row>> {
-    conn.fetch(&MISSING_OF, &[user, after.0].map(|value| Column::Int(vec![value]))).await
-}
-
-pub(super) async fn extra(conn: &mut Conn, users: &[i64], secret: bool, after: Row) -> DbResult<Vec<Row>> {
-    let (follower, followee, since) = after;
-    let columns = [users.to_vec(), vec![followee; users.len()], vec![since; users.len()], vec![follower; users.len()]];
-    let statement = if secret { &EXTRA_SECRET } else { &EXTRA };
-    conn.fetch(statement, &columns.map(Column::Int)).await
-}
-
-/// Locks these pairs, and makes the followees' side agree with the followers', inside a
-/// transaction.
-pub(super) async fn repair_rows(conn: &mut Conn, what: What, rows: &[Row]) -> DbResult<()> {
-    let pair = |row: &Row| Some(Pair { follower: UserId::try_from(row.0).ok()?, followee: UserId::try_from(row.1).ok()? });
-    let pair_locks: std::collections::BTreeSet<_> = rows.iter().filter_map(pair).map(Pair::pair_lock).collect();
-    lock_pairs(conn, pair_locks).await?;
-    let columns: [Vec<i64>; 3] =
-        [rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect()];
-    let [followers, followees, since] = columns.map(Column::Int);
-    match what {
-        What::Missing => {
-            let pairs = [followers, followees];
-            conn.run(&ADD_MISSING, &pairs).await?;
-            conn.run(&ADD_MISSING_SECRET, &pairs).await
-        }
-        _ => {
-            let rows = [followers, followees, since];
-            conn.run(&REMOVE_EXTRA, &rows).await?;
-            conn.run(&REMOVE_EXTRA_SECRET, &rows).await
-        }
-    }
-    .map(|_| ())
 }
 
 /// All numbers of a user, stored and counted.

@@ -113,6 +113,40 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_recount_compares_the_two_sides_of_requests(world: World) {
+        let node = world.node_with(UNSCRUBBED).await;
+        let approve = node.client.request(reqwest::Method::PATCH, "/v1/users/2/settings").json(&json!({"approve_follows": true}));
+        crate::support::Client::send(approve).await.ok();
+        for fan in [1, 3, 4] {
+            node.client.follow(fan, 2).await;
+        }
+        node.stop().await;
+        assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
+        damage(&world, "delete from follow_requests where follower_id = 3; update follow_requests set since = 7 where follower_id = 4").await;
+        damage(&world, "insert into follow_requests (followee_id, since, follower_id) values (8, 1, 9)").await;
+        let of_2 = [
+            "user 2 follow request of 3: stored 0, counted 1",
+            "user 2 follow request of 4: stored 0, counted 1",
+            "user 2 follow request of 4: stored 1, counted 0",
+        ];
+        let (of_8, numbers) = ("user 8 follow request of 9: stored 1, counted 0", ["user 2 requests: stored 3, counted 2", "user 8 requests: stored 0, counted 1"]);
+        let dry = recount(&world, &["--dry-run"]).await;
+        assert_eq!((dry.status, differences(&dry)), (Some(3), [of_2.as_slice(), &[of_8], &numbers].concat().into_iter().collect()), "{dry:?}");
+        let repaired = recount(&world, &["--user", "2"]).await;
+        assert_eq!((repaired.status, differences(&repaired)), (Some(0), of_2.into()), "{repaired:?}");
+        let repaired = recount(&world, &[]).await;
+        assert_eq!((repaired.status, differences(&repaired)), (Some(0), [of_8].into()), "{repaired:?}");
+        assert!(recount(&world, &["--dry-run"]).await.out.contains(HEALTHY));
+        let node = world.node_with(UNSCRUBBED).await;
+        for fan in [3, 4] {
+            let accept = node.client.request(reqwest::Method::PUT, &format!("/v1/users/2/follow-requests/{fan}"));
+            crate::support::Client::send(accept).await.ok();
+        }
+        assert_eq!(node.client.get("/v1/users/2/follow-requests").await.ok()["items"].as_array().unwrap().len(), 1);
+        assert_eq!(node.client.get("/v1/users/8/follow-requests").await.ok()["items"], json!([]));
+        node.stop().await;
+    }
+
     async fn a_recount_compares_groups_with_their_memberships(world: World) {
         let node = world.node_with(UNSCRUBBED).await;
         crate::features::groups::make(&node.client, 5, &[1, 2, 3]).await;
