@@ -2,7 +2,8 @@
 //! unread for nobody, no list shows it, nothing more is put into inboxes, and everything that names it
 //! is refused. Its rows go afterwards, in the background (`crate::features::removals`). What it has put
 //! into inboxes is a tombstone once the message is gone. The row of the group stays: its id may not be
-//! used again.
+//! used again. So does the name of its channel, where an import made it: a later import finds the group
+//! by it, and brings nothing back.
 //!
 //! The messages go first, then the memberships end, which raises the revision of each member. So a
 //! client that polls its inbox sees the tombstones.
@@ -27,6 +28,9 @@ const MEMBERS_AT_ONCE: i64 = 100;
 
 /// How many rows of memberships one batch removes.
 const MEMBERSHIPS_AT_ONCE: i64 = 500;
+
+/// How many rows one batch removes of what imports have taken of a group's log.
+const LOG_MEMBERS_AT_ONCE: i64 = 1000;
 
 static MESSAGES: [Statement; 2] = [
     Statement::one(
@@ -63,7 +67,15 @@ static DELETE_MEMBERSHIPS: Statement = Statement::new(
 )
 .by("user_id");
 
-/// Those of whom a log tells that joined or left.
+/// Who is in a group's log. They need not be members.
+static LOG_MEMBERS: Statement = Statement::one(
+    "select l.user_id
+    from group_log_members l
+    where l.group_id = $1
+    limit $2",
+    &[("group_id", Type::Int), ("max_rows", Type::Int)],
+);
+
 static DELETE_LOG_MEMBERS: Statement = Statement::new(
     "delete from group_log_members
     where (user_id, group_id) in (select user_id, group_id from {rows} r)",
@@ -71,16 +83,13 @@ static DELETE_LOG_MEMBERS: Statement = Statement::new(
 )
 .by("user_id");
 
-static REST: [Statement; 2] = [
-    Statement::one("delete from group_deliveries where group_id = $1", &[("group_id", Type::Int)]),
-    Statement::one("delete from group_channels where group_id = $1", &[("group_id", Type::Int)]),
-];
+static REST: [Statement; 1] = [Statement::one("delete from group_deliveries where group_id = $1", &[("group_id", Type::Int)])];
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
 pub fn statements() -> [&'static Statement; 8] {
-    let ([messages, changes], [jobs], [deliveries, channels]) = (&MESSAGES, &JOBS, &REST);
-    [messages, changes, jobs, deliveries, channels, &MEMBERSHIPS, &DELETE_MEMBERSHIPS, &DELETE_LOG_MEMBERS]
+    let ([messages, changes], [jobs], [deliveries]) = (&MESSAGES, &JOBS, &REST);
+    [messages, changes, jobs, deliveries, &MEMBERSHIPS, &DELETE_MEMBERSHIPS, &LOG_MEMBERS, &DELETE_LOG_MEMBERS]
 }
 
 /// Deletes a group. A repeat answers with the operation of the first time.
@@ -187,13 +196,21 @@ async fn delete_memberships(engines: &Engines, group: GroupId) -> Result<Progres
         let users = Column::Int(found.iter().map(|(user, _)| *user).collect());
         let groups = Column::Int(vec![group.get(); found.len()]);
         let spans = Column::Int(found.iter().map(|(_, span)| *span).collect());
-        in_time(async {
-            engines.db.run(&DELETE_LOG_MEMBERS, &[users.clone(), groups.clone()]).await?;
-            engines.db.run(&DELETE_MEMBERSHIPS, &[users, groups, spans]).await
-        })
-        .await?;
+        in_time(engines.db.run(&DELETE_MEMBERSHIPS, &[users, groups, spans])).await?;
     }
     Ok(Progress::after(found.len(), MEMBERSHIPS_AT_ONCE))
+}
+
+/// Removes what imports have taken of the group's log.
+async fn delete_log_members(engines: &Engines, group: GroupId) -> Result<Progress> {
+    let columns = [group.get(), LOG_MEMBERS_AT_ONCE].map(|value| Column::Int(vec![value]));
+    let found: Vec<(i64,)> = in_time(engines.db.fetch(&LOG_MEMBERS, &columns)).await?;
+    if !found.is_empty() {
+        let users = Column::Int(found.iter().map(|(user,)| *user).collect());
+        let groups = Column::Int(vec![group.get(); found.len()]);
+        in_time(engines.db.run(&DELETE_LOG_MEMBERS, &[users, groups])).await?;
+    }
+    Ok(Progress::after(found.len(), LOG_MEMBERS_AT_ONCE))
 }
 
 /// The steps of the removal of a group.
@@ -204,9 +221,10 @@ pub fn steps() -> Vec<Step> {
         // After the messages: as long as a message is there, a recount asks its job whether it is in all inboxes.
         delete_pages("delivery_jobs", &["delivery_jobs"], &JOBS),
         Step::new("group_members", &[], |engines, group, place| async move { end_memberships(&engines, group_of(group)?, place.id).await }),
-        Step::new("memberships", &["memberships", "group_log_members"], |engines, group, _| async move {
-            delete_memberships(&engines, group_of(group)?).await
+        Step::new("memberships", &["memberships"], |engines, group, _| async move { delete_memberships(&engines, group_of(group)?).await }),
+        Step::new("log_members", &["group_log_members"], |engines, group, _| async move {
+            delete_log_members(&engines, group_of(group)?).await
         }),
-        delete_own("group", &["group_deliveries", "group_channels"], &REST),
+        delete_own("group", &["group_deliveries"], &REST),
     ]
 }

@@ -75,8 +75,7 @@ async fn assert_unseen(client: &Client, users: &[i64]) {
     }
 }
 
-const TABLES: [&str; 7] =
-    ["memberships", "group_messages", "group_changes", "delivery_jobs", "group_deliveries", "group_channels", "group_log_members"];
+const TABLES: [&str; 6] = ["memberships", "group_messages", "group_changes", "delivery_jobs", "group_deliveries", "group_log_members"];
 
 async fn assert_no_rows(world: &World) {
     let mut hand = Hand::on(world).await;
@@ -196,8 +195,55 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// Neither does one into a channel with a name, whichever lines of it come.
+    async fn an_import_does_not_bring_a_channel_back(world: World) {
+        let file = world.dir.join("members.csv");
+        std::fs::write(&file, "timestamp,channel,user,event\n1699999999,quiet,2,join\n").unwrap();
+        let log = "timestamp,channel,sender,content\n1700000000,town,1,hello\n".to_owned();
+        let grown = format!("{log}1700000001,town,1,again\n");
+        let import = async |log: &str, more: &[&str]| {
+            let args = ["import", "messages", "-", "--first-group-id", "9", "--members", file.to_str().unwrap()];
+            headmark(&world, &[args.as_slice(), more].concat(), true, &[], log.as_bytes().to_vec()).await
+        };
+        assert_eq!(import(&log, &[]).await.status, Some(0));
+        let node = world.node().await;
+        for group in [9, 10] {
+            let location = delete(&node.client, group).await;
+            done(&node.client, &location).await;
+        }
+        node.stop().await;
+        for (log, more, refused) in [(&log, &[][..], 2), (&grown, &[], 3), (&grown, &["--merge"], 3)] {
+            let ran = import(log, more).await;
+            assert!(ran.out.contains(&format!("refused           {refused}\n")), "{ran:?}");
+        }
+        let groups = Hand::on(&world).await.text("select cast(count(*) as text) from chat_groups").await;
+        assert_eq!(groups, "2", "and makes no other group");
+        assert_no_rows(&world).await;
+    }
+
+    /// A log may tell of who is no member, and has no index of groups.
+    async fn what_imports_have_taken_of_its_log_goes_too(world: World) {
+        let file = world.dir.join("members.csv");
+        std::fs::write(&file, "timestamp,channel,user,event\n50,5,1,leave\n50,6,1,leave\n").unwrap();
+        let log = b"timestamp,channel,sender,content\n100,5,2,x\n".to_vec();
+        let ran = headmark(&world, &["import", "messages", "-", "--members", file.to_str().unwrap()], true, &[], log).await;
+        assert_eq!(ran.status, Some(0), "{ran:?}");
+        let mut hand = Hand::on(&world).await;
+        // More than one batch looks at.
+        hand.run("insert into group_log_members (user_id, group_id, at_second, events)
+            with recursive ids (n) as (select 10 union all select n + 1 from ids where n < 2500)
+            select n, case when n % 2 = 0 then 5 else 6 end, 50, '' from ids")
+        .await;
+        let node = world.node().await;
+        let location = delete(&node.client, 5).await;
+        done(&node.client, &location).await;
+        let left = hand.text("select cast(min(group_id) as text) || ' ' || cast(count(*) as text) from group_log_members").await;
+        assert_eq!(left, "6 1246");
+        node.stop().await;
+    }
+
     async fn kill_at_each_step_of_a_deletion(world: World) {
-        let steps = ["group_messages", "delivery_jobs", "group_members", "memberships", "group"];
+        let steps = ["group_messages", "delivery_jobs", "group_members", "memberships", "log_members", "group"];
         let mut groups = Vec::new();
         for (n, step) in steps.iter().enumerate() {
             let group = 20 + i64::try_from(n).unwrap();

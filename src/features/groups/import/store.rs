@@ -18,11 +18,11 @@ static LOAD_MEMBERS: Statement = Statement::new(
 .by("user_id");
 
 /// The first message of each group that is kept, and when it was sent; where none is, one beyond the
-/// last.
+/// last. Of a group that is deleted (its head has a position) nothing has expired.
 static LOAD_KEPT: Statement = Statement::new(
     "select r.group_id, coalesce(m.seq, h.head + 1, 1), coalesce(m.sent_at, h.at + 1, 0)
     from {rows} r
-    left join heads h on h.owner_id = r.group_id and h.kind = 6 and h.name = ''
+    left join heads h on h.owner_id = r.group_id and h.kind = 6 and h.name = '' and h.position = 0
     left join group_messages m on m.group_id = r.group_id
         and m.seq = (select f.seq from group_messages f where f.group_id = r.group_id order by f.seq limit 1)",
     &[("group_id", Type::Int)],
