@@ -58,6 +58,26 @@ async fn an_export_that_is_stopped_leaves_no_part_of_a_file() {
     assert_eq!(files(), 0);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_that_waits_for_the_disk_leaves_no_part_of_a_file_either() {
+    let world = World::new(Tier::Embedded).await;
+    assert_eq!(import(&world, "follower,followee\n1,2\n", &[]).await.status, Some(0));
+    let folder = world.dir.join("exports");
+    std::fs::create_dir(&folder).unwrap();
+    let files =
+        || std::fs::read_dir(&folder).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect::<Vec<_>>();
+    let (stores, file) = (world.store_args(), folder.join("out.csv"));
+    let args = ["export", "follows", "--output", file.to_str().unwrap()];
+    let mut child = start(
+        &[args.as_slice(), &stores.iter().map(String::as_str).collect::<Vec<_>>()].concat(),
+        &[("FAILPOINTS", "output::before_sync=sleep(5000)")],
+    );
+    eventually("all is written", async || files().iter().any(|file| file.lines().count() == 2)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(stopped(&mut child, "-TERM").await.code(), Some(143));
+    assert_eq!(files(), Vec::<String>::new());
+}
+
 /// A write to a pipe that is full holds the command itself, so that it cannot hear.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_whose_reader_stands_still_ends() {

@@ -50,6 +50,7 @@ pub(super) struct ExportFollowsArgs {
 
 pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, Failure> {
     args.logs.init()?;
+    crate::start_failpoints();
     block_on(async {
         let (stores, replica) = (args.stores.resolved()?, args.replica.resolved()?);
         let db = Db::open_to_read(&stores).await?;
@@ -68,7 +69,7 @@ pub(super) fn run(args: ExportFollowsArgs) -> Result<Done, Failure> {
                 let mut file = OutputFile::create(path).map_err(failed)?;
                 let written = export::run(source, args.user, &mut file).await;
                 if written.is_ok() {
-                    file.finish().map_err(failed)?;
+                    file.finish().await.map_err(failed)?;
                 }
                 written
             }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rand::RngExt as _;
 
+use crate::failpoint;
+
 /// What the group of a file may do with it.
 const OF_GROUP: u32 = 0o070;
 
@@ -60,34 +62,44 @@ impl OutputFile {
         }
     }
 
-    /// The output is whole.
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        let Some(partial) = &self.partial else {
+    /// The output is whole. What waits for the disk does so on a thread of its own: where this is dropped
+    /// meanwhile, the file beside the target goes at once.
+    pub(super) async fn finish(self) -> io::Result<()> {
+        let Self { file, partial } = self;
+        let Some(partial) = partial else {
             // A pipe takes no sync.
-            return if self.file.metadata()?.is_file() { self.file.sync_all() } else { Ok(()) };
+            return if file.metadata()?.is_file() { aside(move || file.sync_all()).await } else { Ok(()) };
         };
         if let Some(replaced) = &partial.replaced {
             let (owner, group) = (Some(replaced.uid()), Some(replaced.gid()));
             // Where that is not allowed, it is this user's own from now on, and where possible the group's still.
-            let _ = fchown(&self.file, owner, group).or_else(|_| fchown(&self.file, None, group));
+            let _ = fchown(&file, owner, group).or_else(|_| fchown(&file, None, group));
             let mut permissions = replaced.permissions();
-            if self.file.metadata()?.gid() != replaced.gid() {
+            if file.metadata()?.gid() != replaced.gid() {
                 permissions.set_mode(permissions.mode() & !OF_GROUP);
             }
-            self.file.set_permissions(permissions)?;
+            file.set_permissions(permissions)?;
         }
-        self.file.sync_all()?;
+        let mut file = aside(move || {
+            failpoint("output::before_sync");
+            file.sync_all().map(|()| file)
+        })
+        .await?;
         match fs::rename(&partial.path, &partial.target) {
             // A file that is mounted by itself takes other contents, but no other file its place.
             Err(error) if error.kind() == ResourceBusy => {
                 let mut target = OpenOptions::new().write(true).truncate(true).open(&partial.target)?;
-                self.file.rewind()?;
-                io::copy(&mut self.file, &mut target)?;
-                target.sync_all()
+                file.rewind()?;
+                aside(move || io::copy(&mut file, &mut target).and_then(|_| target.sync_all())).await
             }
             renamed => renamed,
         }
     }
+}
+
+/// Does what may take long on a thread that may block.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
 impl Write for OutputFile {
@@ -113,8 +125,8 @@ mod tests {
         names
     }
 
-    #[test]
-    fn what_was_there_stays_until_the_output_is_whole() {
+    #[tokio::test]
+    async fn what_was_there_stays_until_the_output_is_whole() {
         let folder = std::env::temp_dir().join(format!("headmark-output-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
         let (target, link) = (folder.join("out.csv"), folder.join("link"));
@@ -122,7 +134,7 @@ mod tests {
         let mut file = OutputFile::create(&target).unwrap();
         file.write_all(b"first").unwrap();
         assert!(!target.exists());
-        file.finish().unwrap();
+        file.finish().await.unwrap();
         assert_eq!((fs::read_to_string(&target).unwrap().as_str(), mode()), ("first", 0o600));
         let mut file = OutputFile::create(&target).unwrap();
         file.write_all(b"half").unwrap();
@@ -132,18 +144,18 @@ mod tests {
         symlink(&target, &link).unwrap();
         let mut file = OutputFile::create(&link).unwrap();
         file.write_all(b"second").unwrap();
-        file.finish().unwrap();
+        file.finish().await.unwrap();
         assert_eq!((fs::read_to_string(&target).unwrap().as_str(), mode()), ("second", 0o640), "what others may read stays so");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(names(&folder), ["link", "out.csv"]);
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    #[test]
-    fn a_device_is_written_directly() {
+    #[tokio::test]
+    async fn a_device_is_written_directly() {
         let mut file = OutputFile::create(Path::new("/dev/null")).unwrap();
         file.write_all(b"nothing").unwrap();
-        file.finish().unwrap();
+        file.finish().await.unwrap();
         assert!(OutputFile::create(Path::new("/")).is_err());
     }
 }
