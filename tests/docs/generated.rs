@@ -306,7 +306,11 @@ fn export() -> String {
     for (table, why) in user_export::NOT_EXPORTED {
         let _ = writeln!(page, "| `{table}` | {why} |");
     }
-    page += "\nOf tables that are in it, these columns are not:\n\n| column | why |\n| --- | --- |\n";
+    page += "\nOf tables that are in it, these rows that name the user are not:\n\n| table | why |\n| --- | --- |\n";
+    for (table, why) in user_export::OF_OTHERS {
+        let _ = writeln!(page, "| `{table}` | {why} |");
+    }
+    page += "\nNor are these columns:\n\n| column | why |\n| --- | --- |\n";
     for (column, why) in user_export::LEFT_OUT {
         let _ = writeln!(page, "| `{column}` | {why} |");
     }

@@ -77,6 +77,12 @@ pub const NOT_EXPORTED: &[(&str, &str)] = &[
     ("unread_progress", "of the installation"),
 ];
 
+/// Rows that no line has though they name the user, of tables that have lines, and why.
+pub const OF_OTHERS: &[(&str, &str)] = &[
+    ("notifications", "those that tell others what the user did: they belong to their receivers, and no index has who acted"),
+    ("grouped_notifications", "the same, in an entry with a group key"),
+];
+
 /// Columns that no line has, of tables that have lines, and why.
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("users.version", "names the last write of the row"),
