@@ -11,9 +11,10 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::import::LogImport;
+use super::lookup::Lookup;
 use crate::base::clock::UnixMs;
 use crate::base::ids::GroupId;
-use crate::db::{Db, DbResult};
+use crate::db::Db;
 use crate::features::groups::import::{LogStep, What, store};
 use crate::maintenance::import::field::shown;
 
@@ -31,8 +32,7 @@ const MAX_HELD_STEPS: usize = 100_000;
 
 /// Which group each channel is.
 pub(super) struct Channels {
-    db: Db,
-    runtime: Handle,
+    lookup: Lookup,
     id_offset: i64,
     merge: bool,
     next: i64,
@@ -43,8 +43,6 @@ pub(super) struct Channels {
     /// Those that have numbers of their own.
     numbered: HashSet<GroupId>,
     held: HashMap<GroupId, Held>,
-    /// Why the database did not answer.
-    failed: Option<String>,
 }
 
 /// What is known of a channel whose name a group has already.
@@ -90,8 +88,7 @@ pub(super) struct Admitted {
 impl Channels {
     pub(super) fn new(import: &LogImport, db: Db, runtime: Handle) -> Self {
         Self {
-            db,
-            runtime,
+            lookup: Lookup::new(db, runtime),
             id_offset: import.id_offset,
             merge: import.merge,
             next: import.first_group_id,
@@ -100,7 +97,6 @@ impl Channels {
             names: HashMap::new(),
             numbered: HashSet::new(),
             held: HashMap::new(),
-            failed: None,
         }
     }
 
@@ -144,10 +140,10 @@ impl Channels {
         if self.named.len() >= MAX_CHANNELS {
             return Err(format!("has a channel beyond the {MAX_CHANNELS}th"));
         }
-        let found = self.find(channel);
-        let group = found.and_then(|known| known.map_or_else(|| self.fresh(), |known| Ok(Some(known))));
-        let group = group.map_err(|error| self.fail(&error))?;
-        let group = group.ok_or("has a channel, but no group id is left")?;
+        let group = match self.find(channel)? {
+            Some(known) => known,
+            None => self.fresh()?.ok_or("has a channel, but no group id is left")?,
+        };
         let name: Arc<str> = channel.into();
         self.by_name.insert(Arc::clone(&name), group);
         self.names.insert(group, Arc::clone(&name));
@@ -156,10 +152,10 @@ impl Channels {
     }
 
     /// The group that an import gave to this name before.
-    fn find(&mut self, channel: &str) -> DbResult<Option<GroupId>> {
-        let known = self.runtime.block_on(store::find_channel(&self.db, channel))?;
+    fn find(&mut self, channel: &str) -> Result<Option<GroupId>, String> {
+        let known = self.lookup.ask(async |db| store::find_channel(db, channel).await)?;
         if let Some(known) = known.filter(|_| !self.merge) {
-            let kept_from = self.runtime.block_on(store::kept_from(&self.db, known))?;
+            let kept_from = self.lookup.ask(async |db| store::kept_from(db, known).await)?;
             self.held.insert(known, Held::Unknown(Waiting { kept_from, ..Waiting::default() }));
         }
         Ok(known)
@@ -167,10 +163,11 @@ impl Channels {
 
     /// An id that no channel of the file has, and no group, unless channels may be groups that are
     /// there.
-    fn fresh(&mut self) -> DbResult<Option<GroupId>> {
+    fn fresh(&mut self) -> Result<Option<GroupId>, String> {
         loop {
             if !self.merge {
-                match self.runtime.block_on(store::first_free(&self.db, self.next))? {
+                let from = self.next;
+                match self.lookup.ask(async |db| store::first_free(db, from).await)? {
                     Some(free) => self.next = free,
                     None => return Ok(None),
                 }
@@ -185,15 +182,9 @@ impl Channels {
         }
     }
 
-    fn fail(&mut self, error: &sqlx::Error) -> String {
-        let why = format!("the database did not answer: {error}; what was imported before stays, and the import may be run again");
-        self.failed = Some(why.clone());
-        why
-    }
-
     /// Why the database did not answer, once.
     pub(super) fn failure(&mut self) -> Option<String> {
-        self.failed.take()
+        self.lookup.failure()
     }
 
     /// What may be taken now that this step has come: nothing while it is not known whether its channel
@@ -213,10 +204,10 @@ impl Channels {
             Some(Held::Unknown(waiting)) => waiting.steps.push(step.clone()),
         }
         let is_known = match &step.what {
-            What::Send { client, .. } => self.runtime.block_on(store::has_message(&self.db, group, step.user, client)),
-            _ => Ok(false),
+            What::Send { client, .. } => self.lookup.ask(async |db| store::has_message(db, group, step.user, client).await)?,
+            _ => false,
         };
-        if is_known.map_err(|error| self.fail(&error))? {
+        if is_known {
             return Ok(self.release(group));
         }
         let Some(Held::Unknown(Waiting { steps, .. })) = self.held.get(&group) else { return Ok(Admitted::default()) };
@@ -238,8 +229,7 @@ impl Channels {
         for group in groups {
             let Some(Held::Unknown(Waiting { steps, expired, .. })) = self.held.get(&group) else { continue };
             let (is_empty, is_silent) = (steps.is_empty(), *expired == 0 && !steps.iter().any(is_message));
-            let has_messages = self.runtime.block_on(store::has_messages(&self.db, group));
-            let has_messages = has_messages.map_err(|error| self.fail(&error))?;
+            let has_messages = self.lookup.ask(async |db| store::has_messages(db, group).await)?;
             let of_group = if is_empty || (is_silent && !has_messages) { self.release(group) } else { self.refuse(group) };
             all.steps.extend(of_group.steps);
             all.known += of_group.known;

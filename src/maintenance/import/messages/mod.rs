@@ -16,6 +16,7 @@
 mod channels;
 mod import;
 pub(crate) mod lines;
+mod lookup;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -2,6 +2,7 @@
 
 mod channels;
 mod files;
+mod repeats;
 mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
