@@ -6,5 +6,5 @@ mod step;
 pub mod store;
 
 pub use self::command::{ImportedLog, LogCommand};
-pub(crate) use self::step::second;
 pub use self::step::{LogStep, What};
+pub(crate) use self::step::{Trace, second};

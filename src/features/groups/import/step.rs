@@ -40,6 +40,29 @@ impl LogStep {
     pub(super) fn second(&self) -> i64 {
         second(self.at)
     }
+
+    /// The memory that it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let text = match &self.what {
+            What::Send { client, content } => client.as_str().len() + content.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + text
+    }
+
+    pub(crate) fn trace(&self) -> Trace {
+        let events = (!matches!(self.what, What::Send { .. })).then_some(self.events);
+        Trace { user: self.user, second: self.second(), events }
+    }
+}
+
+/// What is enough of a line to find it again where it was the last of its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trace {
+    pub(super) user: UserId,
+    pub(super) second: i64,
+    /// The [`LogStep::events`] of a join or leave.
+    pub(super) events: Option<u64>,
 }
 
 pub(crate) fn second(at: UnixMs) -> i64 {

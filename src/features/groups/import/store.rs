@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::LogStep;
+use super::{LogStep, Trace};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
@@ -119,6 +119,11 @@ impl Taken {
         self.second > step.second() || (self.second == step.second() && last != step.events)
     }
 
+    /// Whether this is the last line that was taken, or another of its second.
+    fn is_last(&self, line: &Trace) -> bool {
+        self.second == line.second && line.events.is_none_or(|events| self.events.contains(&events))
+    }
+
     /// Takes a line.
     pub(super) fn take(&mut self, step: &LogStep, is_event: bool) {
         if step.second() > self.second {
@@ -164,12 +169,8 @@ impl LogTables {
         if !needs.members.is_empty() {
             let users = needs.members.iter().map(|(user, _)| user.get()).collect();
             let groups = needs.members.iter().map(|(_, group)| group.get()).collect();
-            let rows: Vec<(i64, i64, i64, Vec<u8>)> = pipeline.fetch(&LOAD_MEMBERS, [Column::Int(users), Column::Int(groups)]).await?;
-            let row = |(user, group, second, events): (i64, i64, i64, Vec<u8>)| {
-                let key = (UserId::try_from(user).ok()?, GroupId::try_from(group).ok()?);
-                Some((key, Taken::of_row(second, &events)))
-            };
-            self.members.insert_loaded(rows.into_iter().filter_map(row));
+            let rows: Vec<MemberRow> = pipeline.fetch(&LOAD_MEMBERS, [Column::Int(users), Column::Int(groups)]).await?;
+            self.members.insert_loaded(rows.into_iter().filter_map(member_of_row));
         }
         if !needs.channels.is_empty() {
             let groups = needs.channels.iter().map(|group| group.get()).collect();
@@ -239,6 +240,14 @@ impl LogTables {
     }
 }
 
+/// A row of [`LOAD_MEMBERS`].
+type MemberRow = (i64, i64, i64, Vec<u8>);
+
+fn member_of_row((user, group, second, events): MemberRow) -> Option<((UserId, GroupId), Taken)> {
+    let key = (UserId::try_from(user).ok()?, GroupId::try_from(group).ok()?);
+    Some((key, Taken::of_row(second, &events)))
+}
+
 /// A group of which messages have expired, and when the first was sent that is kept.
 fn kept_of_expired((group, seq, at): (i64, i64, i64)) -> Option<(GroupId, UnixMs)> {
     (seq > 1).then_some(())?;
@@ -286,4 +295,16 @@ pub(crate) async fn has_message(db: &Db, group: GroupId, sender: UserId, client:
 pub(crate) async fn has_messages(db: &Db, group: GroupId) -> DbResult<bool> {
     let rows: Vec<(i64,)> = db.fetch(&FIRST_MESSAGE, &[Column::Int(vec![group.get()])]).await?;
     Ok(!rows.is_empty())
+}
+
+/// Whether one of these lines is the last one of its user that a group has taken.
+pub(crate) async fn has_last_line(db: &Db, group: GroupId, lines: &[Trace]) -> DbResult<bool> {
+    let users: BTreeSet<_> = lines.iter().map(|line| line.user).collect();
+    if users.is_empty() {
+        return Ok(false);
+    }
+    let columns = [users.iter().map(|user| user.get()).collect(), vec![group.get(); users.len()]].map(Column::Int);
+    let rows: Vec<MemberRow> = db.fetch(&LOAD_MEMBERS, &columns).await?;
+    let taken: BTreeMap<_, _> = rows.into_iter().filter_map(member_of_row).collect();
+    Ok(lines.iter().any(|line| taken.get(&(line.user, group)).is_some_and(|taken| taken.is_last(line))))
 }

@@ -14,6 +14,7 @@
 //! in `src/features/groups/import/`; `channels.rs` says which group a channel is.
 
 mod channels;
+mod held;
 mod import;
 pub(crate) mod lines;
 mod lookup;
@@ -26,7 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use self::channels::{Admitted, Channels};
+use self::channels::Channels;
+use self::held::Admitted;
 pub use self::import::LogImport;
 use self::lines::{Entry, EventColumns, Line, MessageColumns};
 use super::message_ids::{MessageIds, digest};
@@ -148,8 +150,11 @@ impl Reader {
             self.push(later)?;
             event = self.next_event(event_columns.as_ref(), &mut last.1)?;
         }
-        let held = self.channels.borrow_mut().finish()?;
-        self.take(held);
+        let held = self.channels.borrow().held();
+        for group in held {
+            let of_group = self.channels.borrow_mut().finish(group)?;
+            self.take(of_group);
+        }
         self.flush();
         Ok(self.report())
     }

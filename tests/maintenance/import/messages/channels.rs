@@ -30,6 +30,18 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn joins_show_that_a_log_is_the_same_only_where_they_are_the_last_lines(world: World) {
+        let log = |lines: &str| format!("timestamp,channel,sender,event\n{lines}");
+        assert_eq!(import(&world, &log("100,general,1,join\n200,general,1,\n300,general,2,join\n"), &[]).await.status, Some(0));
+        // One of the first user's times is known, but the last line is not the same.
+        for other in ["50,general,1,join\n", "100,general,1,join\n150,general,3,\n", "300,general,2,leave\n301,general,3,\n"] {
+            let refused = import(&world, &log(other), &[]).await;
+            assert_eq!((refused.status, refused.told("refused")), (Some(3), i64::try_from(other.lines().count()).unwrap()), "{refused:?}");
+        }
+        let grown = import(&world, &log("90,general,4,join\n300,general,2,join\n301,general,3,\n"), &[]).await;
+        assert_eq!((grown.status, counts(&grown)), (Some(0), [1, 2, 0, 1, 0, 0]), "{grown:?}");
+    }
+
     async fn another_log_with_a_channel_of_the_same_name_is_refused(world: World) {
         assert_eq!(import(&world, LOG, &[]).await.status, Some(0));
         let other = "timestamp,channel,sender\n100,mine,5\n200,general,5\n201,general,6\n";
@@ -67,9 +79,15 @@ both_tiers! {
         let young = format!("{recent},general,1\n{},general,2\n", recent + 1);
         let grown = format!("{old}{young}{},general,3\n", recent + 2);
         assert_eq!(counts(&import(&world, &log(&format!("{old}{young}")), &[]).await), [152, 3, 0, 0, 0, 0]);
+        let quiet = "timestamp,channel,sender,event\n100,quiet,5,join\n101,quiet,5,\n102,quiet,6,join\n103,quiet,6,\n";
+        assert_eq!(counts(&import(&world, quiet, &[]).await), [2, 2, 0, 0, 0, 0]);
         let node = world.node_with(&["--group-message-days", "1"]).await;
-        eventually("the old ones go", async || node.client.get("/v1/groups/1/messages?after=149").await.status == 410).await;
+        for old in ["/v1/groups/1/messages?after=149", "/v1/groups/2/messages?after=1"] {
+            eventually("the old ones go", async || node.client.get(old).await.status == 410).await;
+        }
         node.stop().await;
+        let again = import(&world, quiet, &[]).await;
+        assert_eq!((again.status, counts(&again)), (Some(0), [0, 0, 0, 4, 0, 0]), "its joins are not its users' last lines: {again:?}");
         let ran = import(&world, &log(&grown), &[]).await;
         assert_eq!((ran.status, counts(&ran)), (Some(0), [1, 0, 0, 152, 0, 0]), "{ran:?}");
         // Of another log nothing is taken, however old its lines are.
