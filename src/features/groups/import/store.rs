@@ -260,6 +260,12 @@ pub(crate) async fn kept_from(db: &Db, group: GroupId) -> DbResult<Option<UnixMs
     Ok(rows.into_iter().find_map(kept_of_expired).map(|(_, at)| at))
 }
 
+/// The name of the channel that a group is.
+pub(crate) async fn channel_of(db: &Db, group: GroupId) -> DbResult<Option<String>> {
+    let rows: Vec<(i64, String)> = db.fetch(&LOAD_CHANNELS, &[Column::Int(vec![group.get()])]).await?;
+    Ok(rows.into_iter().next().map(|(_, channel)| channel))
+}
+
 /// The group of a channel that was imported before.
 pub(crate) async fn find_channel(db: &Db, channel: &str) -> DbResult<Option<GroupId>> {
     let rows: Vec<(i64,)> = db.fetch(&FIND_CHANNEL, &[Column::Text(vec![channel.to_owned()])]).await?;

@@ -1,8 +1,9 @@
 //! Which group each channel is.
 //!
 //! A number is the group of that number. A name is the group that an import gave it before, else it
-//! gets an id that no group has. So that two logs with channels of one name do not end up in one
-//! group, the lines of such a channel are held until it is known to be the same log ([`Held`]).
+//! gets an id that no group has. So that two channels do not end up in one group, a number is refused
+//! whose group has a name, and the lines of a channel whose name a group has are held until it is
+//! known to be the same channel ([`Held`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(super) struct Channels {
     by_name: BTreeMap<Arc<str>, GroupId>,
     /// The names in the order in which they came.
     named: Vec<(Arc<str>, GroupId)>,
+    /// Groups that are channels with names, also of other logs.
     names: HashMap<GroupId, Arc<str>>,
     /// Those that have numbers of their own.
     numbered: HashSet<GroupId>,
@@ -95,15 +97,21 @@ impl Channels {
         Ok(group)
     }
 
-    /// The group of a channel that is a number.
+    /// The group of a channel that is a number. It may be a channel with a name already, of this log or
+    /// of one that was imported before.
     fn numbered(&mut self, number: i64) -> Result<GroupId, String> {
         let shifted = number.checked_add(self.id_offset).and_then(|id| GroupId::try_from(id).ok());
         let group = shifted.ok_or_else(|| format!("has {number} as channel, which with {} added is not an id", self.id_offset))?;
         if self.numbered.contains(&group) {
             return Ok(group);
         }
-        if self.names.contains_key(&group) {
-            return Err(format!("has {number} as channel, which was given to a channel with a name; choose another --first-group-id"));
+        if !self.merge && !self.names.contains_key(&group) {
+            let name = self.lookup.ask(async |db| store::channel_of(db, group).await)?;
+            self.names.extend(name.map(|name| (group, name.into())));
+        }
+        if let Some(name) = self.names.get(&group) {
+            let name = shown(name);
+            return Err(format!("has {number} as channel, but group {group} is the channel '{name}'; rename channel {number} in the log"));
         }
         self.numbered.insert(group);
         Ok(group)

@@ -30,6 +30,27 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_number_whose_group_has_a_name_is_refused(world: World) {
+        let log = "timestamp,channel,sender\n100,general,1\n101,1,2\n101,1,3\n102,2,2\n";
+        for again in [false, true] {
+            let ran = import(&world, log, &[]).await;
+            let counted = if again { [0, 0, 0, 2, 0, 2] } else { [2, 2, 0, 0, 0, 2] };
+            assert_eq!((ran.status, counts(&ran)), (Some(3), counted), "{ran:?}");
+            assert!(ran.err.contains("line 3 has 1 as channel, but group 1 is the channel 'general'; rename channel 1 in the log"), "{}", ran.err);
+        }
+        // The name stands below the number, or in another log.
+        for grown in ["50,1,2\n100,general,1\n103,general,4\n", "50,1,2\n"] {
+            let ran = import(&world, &format!("timestamp,channel,sender\n{grown}"), &[]).await;
+            assert_eq!((ran.status, ran.told("bad"), ran.told("refused")), (Some(3), 1, 0), "{ran:?}");
+            assert!(ran.err.contains("line 2 has 1 as channel"), "{}", ran.err);
+        }
+        let merged = import(&world, "timestamp,channel,sender\n104,1,5\n", &["--merge"]).await;
+        assert_eq!((merged.status, counts(&merged)), (Some(0), [1, 1, 0, 0, 0, 0]), "{merged:?}");
+        let node = world.node().await;
+        assert_eq!((members(&node.client, 1).await, members(&node.client, 2).await), (vec![1, 4, 5], vec![2]));
+        node.stop().await;
+    }
+
     async fn joins_show_that_a_log_is_the_same_only_where_they_are_the_last_lines(world: World) {
         let log = |lines: &str| format!("timestamp,channel,sender,event\n{lines}");
         assert_eq!(import(&world, &log("100,general,1,join\n200,general,1,\n300,general,2,join\n"), &[]).await.status, Some(0));
