@@ -25,12 +25,12 @@ pub(super) struct DoctorArgs {
 
     /// The user for whom --url writes and polls: one that the product does not use. It keeps a
     /// counter named `headmark-doctor`, which is read up to its head.
-    #[arg(long, default_value = "9223372036854775807")]
+    #[arg(long, requires = "url", default_value = "9223372036854775807")]
     user: UserId,
 
     /// How long a poll is held to see whether something in between cuts it, in seconds. Load
     /// balancers often do after 60.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    #[arg(long, requires = "url", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     hold_seconds: u64,
 
     /// Where backups of the database are: a file, or a folder with one entry for each. The newest

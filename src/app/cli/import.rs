@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 
@@ -151,6 +152,22 @@ pub(super) struct ImportMessagesArgs {
     logs: CommandLogs,
 }
 
+impl ImportMessagesArgs {
+    /// What is about groups does nothing for direct messages. Where a variable or the settings file sets
+    /// the last two, they may be there for other runs.
+    fn check(&self, given: &ArgMatches) -> Result<(), String> {
+        let is_given = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
+        let of_groups =
+            [("--members", self.members.is_some()), ("--merge", is_given("merge")), ("--first-group-id", is_given("first_group_id"))];
+        match of_groups.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) if self.becomes == MessagesAs::Directs => {
+                Err(format!("{option} is about groups; leave it out with --as directs"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Which file, and how.
 #[derive(Debug, Args)]
 pub(super) struct ImportFollowsArgs {
@@ -203,11 +220,14 @@ pub(super) struct ImportPostsArgs {
     logs: CommandLogs,
 }
 
-pub(super) fn run(command: ImportCommand) -> Result<Done, Failure> {
+pub(super) fn run(command: ImportCommand, given: &ArgMatches) -> Result<Done, Failure> {
     match command {
         ImportCommand::Follows(args) => block_on(import_follows(*args)),
         ImportCommand::Posts(args) => block_on(import_posts(*args)),
-        ImportCommand::Messages(args) => block_on(import_messages(*args)),
+        ImportCommand::Messages(args) => {
+            args.check(given).map_err(Failure::Settings)?;
+            block_on(import_messages(*args))
+        }
     }
 }
 
@@ -273,9 +293,6 @@ fn ended(broken_off: Option<String>, findings: u64) -> Result<Done, String> {
 }
 
 async fn import_directs(args: ImportMessagesArgs) -> Result<Done, String> {
-    if args.members.is_some() {
-        return Err("--members is about groups; leave it out with --as directs".to_owned());
-    }
     let import = directs::DirectImport { file: args.file, id_offset: args.id_offset };
     let (report, took) =
         through_lanes(&args.stores, &args.cache, async |stores, progress, on_bad| import.run(stores.lanes(), progress, on_bad).await)

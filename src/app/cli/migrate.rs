@@ -19,7 +19,7 @@ pub(super) struct MigrateArgs {
     distribute: bool,
 
     /// How many rows --repartition copies in one transaction.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, requires = "repartition", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rows_per_step: u32,
 
     #[command(flatten)]

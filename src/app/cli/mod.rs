@@ -190,7 +190,7 @@ impl Cli {
             Some(CliCommand::Healthcheck(args)) => healthcheck::run(&args, layers.leaf())?,
             Some(CliCommand::Migrate(args)) => migrate::run(args)?,
             Some(CliCommand::Token(args)) => token::run(&args)?,
-            Some(CliCommand::Import(command)) => return import::run(command),
+            Some(CliCommand::Import(command)) => return import::run(command, layers.leaf()),
             Some(CliCommand::Export(export::ExportCommand::Follows(args))) => return export::run(args),
             Some(CliCommand::Recount(args)) => return recount::run(args),
             Some(CliCommand::Epoch(args)) => epoch::run(args)?,

@@ -24,7 +24,7 @@ pub(super) struct TokenArgs {
     user: Option<UserId>,
 
     /// The lifetime of the token: a number with s, m, h or d.
-    #[arg(long, default_value = "1h", value_parser = duration)]
+    #[arg(long, conflicts_with = "service", default_value = "1h", value_parser = duration)]
     ttl: Duration,
 
     /// Create a service key with this name, for HEADMARK_SERVICE_KEYS. The secret is the part after
