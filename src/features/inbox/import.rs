@@ -48,6 +48,13 @@ pub struct DirectStep {
     pub at: UnixMs,
 }
 
+impl DirectStep {
+    /// The memory that it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        size_of::<Self>() + self.client.as_str().len() + self.content.len()
+    }
+}
+
 /// Many messages of a log, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::field::id;
 use super::message_ids::MessageIds;
 use super::messages::lines::{EXAMPLE, Entry, Line, MessageColumns};
+use super::window::Window;
 use super::{Input, Kept, OnBad, Progress, Task, Workers};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
@@ -72,18 +73,19 @@ fn read(mut input: Input, id_offset: i64, queue: &mpsc::Sender<Vec<DirectStep>>)
         columns if columns.has_events() => Err("direct messages have no joins and leaves; leave out the column 'event'".to_owned()),
         columns => Ok(columns),
     })?;
-    let (mut last, mut chunk, mut ids) = (UnixMs(0), Vec::new(), MessageIds::new());
+    let (mut last, mut chunk, mut ids) = (UnixMs(0), Window::new(CHUNK), MessageIds::new());
     while let Some(line) = input.next(|line| columns.parse(line, id_offset, last, |channel| id("channel", channel, id_offset))) {
         let Line { at, group: receiver, user: sender, entry } = line;
         last = at;
         let Entry::Message(content) = entry else { continue };
         let client = ids.next((receiver, sender), at, &content)?;
-        chunk.push(DirectStep { receiver, sender, client, content: content.into(), at });
-        if chunk.len() == CHUNK && queue.blocking_send(std::mem::take(&mut chunk)).is_err() {
+        let step = DirectStep { receiver, sender, client, content: content.into(), at };
+        let bytes = step.size_bytes();
+        if chunk.push(step, bytes) && queue.blocking_send(chunk.take()).is_err() {
             break;
         }
     }
     // A lane that has given up says so itself.
-    let _ = queue.blocking_send(chunk);
+    let _ = queue.blocking_send(chunk.take());
     Ok(Report { lines: input.count, bad: input.bad, done: ImportedDirects::default(), broken_off: input.broken_off(Kept::All) })
 }

@@ -18,6 +18,7 @@ pub mod messages;
 mod pace;
 pub mod posts;
 mod source;
+mod window;
 
 use std::ops::AddAssign;
 use std::path::Path;

@@ -32,6 +32,7 @@ use self::held::Admitted;
 pub use self::import::LogImport;
 use self::lines::{Entry, EventColumns, Line, MessageColumns};
 use super::message_ids::{MessageIds, digest};
+use super::window::Window;
 use super::{CHUNK_STEPS, Input, Kept, OnBad, Progress, Task, Workers};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
@@ -110,7 +111,7 @@ struct Reader {
     events: Option<Input>,
     channels: RefCell<Channels>,
     queues: Vec<mpsc::Sender<Vec<LogStep>>>,
-    window: Vec<LogStep>,
+    window: Window<LogStep>,
     ids: MessageIds<(GroupId, UserId)>,
     /// The joins and leaves of the present second, by group and user: what stands for them, and how
     /// many there are.
@@ -122,8 +123,8 @@ struct Reader {
 
 impl Reader {
     fn new(id_offset: i64, input: Input, events: Option<Input>, channels: Channels, queues: Vec<mpsc::Sender<Vec<LogStep>>>) -> Self {
-        let (channels, ids) = (RefCell::new(channels), MessageIds::new());
-        Self { id_offset, input, events, channels, queues, window: Vec::new(), ids, second: 0, seen: HashMap::new(), known: 0, refused: 0 }
+        let (channels, window, ids) = (RefCell::new(channels), Window::new(WINDOW_STEPS), MessageIds::new());
+        Self { id_offset, input, events, channels, queues, window, ids, second: 0, seen: HashMap::new(), known: 0, refused: 0 }
     }
 
     fn read(mut self) -> Result<Report, String> {
@@ -200,14 +201,17 @@ impl Reader {
             return Ok(true);
         };
         let admitted = self.channels.borrow_mut().admit(step)?;
-        self.take(admitted);
-        Ok(self.window.len() < WINDOW_STEPS || self.flush())
+        Ok(self.take(admitted))
     }
 
-    fn take(&mut self, admitted: Admitted) {
-        self.window.extend(admitted.steps);
+    /// False when a lane has given up.
+    fn take(&mut self, admitted: Admitted) -> bool {
         self.known += admitted.known;
         self.refused += admitted.refused;
+        admitted.steps.into_iter().all(|step| {
+            let bytes = step.size_bytes();
+            !self.window.push(step, bytes) || self.flush()
+        })
     }
 
     /// A line as a step; None where the user has too many joins and leaves in that second.
@@ -240,7 +244,7 @@ impl Reader {
     /// order. False when one of them has given up.
     fn flush(&mut self) -> bool {
         let mut parts: Vec<Vec<LogStep>> = vec![Vec::new(); self.queues.len()];
-        for step in std::mem::take(&mut self.window) {
+        for step in self.window.take() {
             let lane = usize::try_from(step.group.get()).unwrap_or_default().checked_rem(parts.len()).unwrap_or_default();
             if let Some(part) = parts.get_mut(lane) {
                 part.push(step);
