@@ -96,7 +96,7 @@ enum CliCommand {
     /// Verify all counts against the stored rows, and repair differences.
     ///
     /// It verifies the number of badges and follows of each user, the numbers of followers and
-    /// mutual follows, and that both sides of each follow agree. If they differ, the follower's
+    /// mutual follows, and that both sides of each follow and request agree. If they differ, the follower's
     /// side is right. It also verifies unread direct messages and notifications, memberships,
     /// inboxes, the heads of posts, views, groups and channels, and that no mark is beyond the head
     /// of its stream. It prints each difference when it finds it. A missing or extra row also
