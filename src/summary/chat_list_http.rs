@@ -228,12 +228,11 @@ async fn get_direct_chat(
 async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitParams, tags: &IfNoneMatch) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let read = |seen: Seen| async move {
-        let polled = chat_list::read(state, user, asked, seen, tags).await?;
-        // Where the client has the answer, nothing was read.
-        if let (Asked::Direct(peer), false) = (asked, polled.value.chats.is_empty()) {
+        // Also where the client has the answer: without a message, the erasure changes nothing in the chat.
+        if let Asked::Direct(peer) = asked {
             state.groups.entries.refuse_erased_to_others(peer).await?;
         }
-        Ok(polled)
+        chat_list::read(state, user, asked, seen, tags).await
     };
     let write = |found: &Chats| polling::json(&found.chats.first().map(|chat| found.out(chat)));
     polling::poll(&state.groups.polling, user, wait, tags, Resource { read, write }).await

@@ -229,12 +229,9 @@ async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): 
     let read = |seen: Seen| {
         let (state, tags) = (state.clone(), &tags);
         async move {
-            let polled = state.poll_directs(user, seen, tags, |now| direct_lists::one(&state.db, user, peer, now)).await?;
-            // Where the client has the answer, nothing was read.
-            if !polled.value.chats.is_empty() {
-                state.entries.refuse_erased_to_others(peer).await?;
-            }
-            Ok(polled)
+            // Also where the client has the answer: without a message, the erasure changes nothing in the chat.
+            state.entries.refuse_erased_to_others(peer).await?;
+            state.poll_directs(user, seen, tags, |now| direct_lists::one(&state.db, user, peer, now)).await
         }
     };
     let write = |directs: &Directs| match directs.chats.first() {

@@ -108,6 +108,27 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn who_has_the_answer_of_before_is_told_too(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        // With 3 there is a chat, with 1 there is none.
+        client.post("/v1/users/3/inbox", &json!({"sender_id": "2", "client_id": "a", "content": "of who will be erased"})).await.ok();
+        let paths = [1, 3].map(|user| ["directs/2", "chats/direct/2", "directs/2/receipts"].map(|path| format!("/v1/users/{user}/{path}")));
+        let mut known = Vec::new();
+        for path in paths.as_flattened() {
+            known.push((path, client.get(path).await.header("etag").to_owned()));
+        }
+        let location = erase(client, 2).await;
+        for is_over in [false, true] {
+            for (path, tag) in &known {
+                let reply = client.get_if_changed(path, tag).await;
+                assert_eq!((reply.status.as_u16(), reply.body["code"].as_str()), (410, Some("erased")), "{is_over}: {path}: {}", reply.text);
+            }
+            erased(client, &location).await;
+        }
+        node.stop().await;
+    }
+
     async fn what_names_an_erased_user_is_refused_with_a_pointer(world: World) {
         let node = node(&world).await;
         let client = &node.client;
