@@ -2,7 +2,7 @@
 //! memory. What costs the same for ten users and for a hundred million is one row here and one
 //! number with each user.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::deleted::Deleted;
@@ -24,7 +24,7 @@ pub struct Channel {
     /// For each seq after it, the head of the broadcast state when it was sent.
     positions: Vec<i64>,
     /// Those that will expire: when, and which.
-    expiring: BTreeMap<i64, Vec<i64>>,
+    expiring: BTreeMap<i64, BTreeSet<i64>>,
 }
 
 impl Channel {
@@ -65,10 +65,7 @@ impl Channel {
         if withdrawn {
             self.gone.insert(seq, seq);
         } else if expires_at > 0 {
-            let seqs = self.expiring.entry(expires_at).or_default();
-            if !seqs.contains(&seq) {
-                seqs.push(seq);
-            }
+            self.expiring.entry(expires_at).or_default().insert(seq);
         }
     }
 
@@ -82,6 +79,11 @@ impl Channel {
             self.gone.drop_up_to(up_to);
             self.deleted_up_to = up_to;
         }
+    }
+
+    /// When the next notice expires, if any does.
+    fn next_expiry(&self) -> Option<i64> {
+        self.expiring.first_key_value().map(|(at, _)| *at)
     }
 
     fn expire(&mut self, now: UnixMs) {
@@ -119,8 +121,8 @@ pub struct BroadcastState {
     pub serial: u64,
     /// How many things ever happened on it: the version of everything below.
     pub head: i64,
-    /// The channels by name.
-    pub channels: BTreeMap<String, Channel>,
+    /// The channels by name. A change copies those that it changes, and shares the others.
+    pub channels: BTreeMap<String, Arc<Channel>>,
     /// The dots by name.
     pub dots: BTreeMap<String, Dot>,
     /// The heads of channels and dots that were deleted, and not made again since.
@@ -162,7 +164,7 @@ impl BroadcastState {
 
     fn hear_of_channel(&mut self, name: String, stream: &Stream) {
         let deleted = self.deleted.head(Kind::Broadcast, &name).max(stream.floor);
-        if let Some(channel) = self.channels.get_mut(&name) {
+        if let Some(channel) = self.channels.get_mut(&name).map(Arc::make_mut) {
             channel.head = channel.head.max(stream.head);
             channel.delete(deleted);
             // Which notices are gone they say themselves. Here are the positions at which a recount
@@ -177,7 +179,7 @@ impl BroadcastState {
             let mut channel = Channel { head: stream.head, deleted_up_to: deleted, gone: stream.retracted.clone(), ..Channel::default() };
             channel.gone.drop_up_to(deleted);
             self.deleted.set(Kind::Broadcast, &name, 0);
-            self.channels.insert(name, channel);
+            self.channels.insert(name, Arc::new(channel));
             return;
         }
         self.deleted.set(Kind::Broadcast, &name, deleted);
@@ -211,7 +213,8 @@ impl BroadcastState {
         }
         for (channel, seq, position, expires_at, withdrawn) in notices {
             if *seq > broadcast_state.deleted.head(Kind::Broadcast, channel) {
-                broadcast_state.channels.entry(channel.clone()).or_default().take(*seq, *position, *expires_at, *withdrawn == 1);
+                let channel = Arc::make_mut(broadcast_state.channels.entry(channel.clone()).or_default());
+                channel.take(*seq, *position, *expires_at, *withdrawn == 1);
             }
         }
         broadcast_state.expired(now)
@@ -226,9 +229,9 @@ impl BroadcastState {
     /// Without the notices that have expired by now.
     #[must_use]
     pub(super) fn expired(mut self, now: UnixMs) -> Self {
-        self.channels.values_mut().for_each(|channel| channel.expire(now));
-        let next = self.channels.values().filter_map(|channel| channel.expiring.first_key_value()).map(|(at, _)| *at).min();
-        self.next_expiry = next.unwrap_or(i64::MAX);
+        let outdated = self.channels.values_mut().filter(|channel| channel.next_expiry().is_some_and(|at| at <= now.0));
+        outdated.for_each(|channel| Arc::make_mut(channel).expire(now));
+        self.next_expiry = self.channels.values().filter_map(|channel| channel.next_expiry()).min().unwrap_or(i64::MAX);
         // What was deleted is gone, too: this never falls.
         let gone = self.channels.values().map(|channel| channel.deleted_up_to.saturating_add(channel.gone.len()));
         self.gone = gone.chain(self.deleted.heads(Kind::Broadcast)).fold(0, i64::saturating_add);
@@ -265,6 +268,22 @@ mod tests {
         assert_eq!(unread, [0, 3, 2, 2, 1, 0, 0]);
         assert_eq!(news.unread(0, 2), 1, "the mark counts too");
         assert_eq!(news.read_up_to(5, 1), 2);
+    }
+
+    #[test]
+    fn a_change_copies_only_the_channels_that_it_changes() {
+        let notice = |channel: &str, seq: i64, expires: i64| (channel.to_owned(), seq, seq, expires, 0);
+        let notices: Vec<_> = (1..=3).flat_map(|seq| [notice("news", seq, 0), notice("sale", seq, 50)]).collect();
+        let before = BroadcastState::default().with(&[], &notices, UnixMs(0));
+        let copied = |after: &BroadcastState| -> Vec<String> {
+            let copied = before.channels.iter().filter(|(name, channel)| !Arc::ptr_eq(channel, &after.channels[*name]));
+            copied.map(|(name, _)| name.clone()).collect()
+        };
+        let dot = (StreamKey { owner: 0, kind: Kind::Dot, name: "mall".into() }, Stream { head: 1, position: 4, ..Stream::default() });
+        assert_eq!(copied(&before.with(&[dot], &[], UnixMs(0))), [""; 0]);
+        assert_eq!(copied(&before.with(&[], &[notice("news", 4, 0)], UnixMs(0))), ["news"]);
+        assert_eq!(copied(&before.clone().expired(UnixMs(49))), [""; 0]);
+        assert_eq!(copied(&before.clone().expired(UnixMs(50))), ["sale"]);
     }
 
     #[test]

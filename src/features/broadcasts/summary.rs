@@ -1,6 +1,7 @@
 //! The channels of broadcasts in the unread summary.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -76,7 +77,7 @@ impl SummaryPart for BroadcastPart {
     }
 
     async fn explain(&self, rows: &UserRows, broadcast_state: &BroadcastState) -> Result<Self::Terms> {
-        let terms = |(name, channel): (&String, &Channel)| {
+        let terms = |(name, channel): (&String, &Arc<Channel>)| {
             (name.clone(), ChannelTermsOut::new(channel, rows.row.enrolled, rows.mark(Kind::Broadcast, name)))
         };
         Ok(broadcast_state.channels.iter().map(terms).collect())
