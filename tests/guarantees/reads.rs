@@ -1,5 +1,6 @@
 //! What is read does not grow with what is kept beside it: a sweep that finds nothing old reads
-//! nothing, and who came back to a group a hundred times is one row of it.
+//! nothing, who came back to a group a hundred times is one row of it, and what was recalled is
+//! passed over.
 
 use headmark::db::{Column, Statement};
 use serde_json::Value;
@@ -13,6 +14,10 @@ use crate::support::{Hand, Tier, World};
 const SWEEP: &str = "delete from idempotency_keys\n    where (caller, key) in (\n        select k.caller";
 const ENTRY: &str = "s.to_seq < 0";
 const LATEST: &str = "m.span = (\n        select max(n.span)";
+
+/// A page of direct chats, and how many messages were recalled after a row.
+const CHATS: &str = "(n.last_seq, n.peer_id) < ($2, $3)";
+const RECALLED: &str = "i.seq > r.up_to and i.own = 0";
 
 /// The statement with this in its text.
 fn with(piece: &str) -> &'static Statement {
@@ -87,6 +92,28 @@ async fn past_memberships_are_not_read_on_postgres() {
     assert!(entry < 20.0, "{entry} for a user's entry");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recalled_messages_are_not_read_on_the_way_to_the_first_unread_one() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    node.client.post("/v1/users/2/inbox", &serde_json::json!({"sender_id": 1, "client_id": "a", "content": "x"})).await.ok();
+    node.stop().await;
+    let mut hand = Hand::on(&world).await;
+    // A thousand messages after the first one, each with a row that tells of its recall, and one more.
+    let columns = "user_id, seq, sender_id, peer_id, peer_seq, group_id, group_seq, own, recall, client_id, content, put_at, sent_at, other_seq, recalled";
+    hand.run(&format!(
+        "insert into inbox ({columns})
+        select 2, o, 1, 1, o / 2 + 1, 0, 0, 0, o % 2, 'c-' || o, '', 1, 1, o, case when o < 2002 then 1 - o % 2 else 0 end
+        from generate_series(2, 2002) o"
+    ))
+    .await;
+    hand.run("update directs set head = 1002, mark = 1, read_seq = 1, recalled = 1000, last_seq = 2002 where user_id = 2").await;
+    world.postgres().await.execute("analyze").await.unwrap();
+    let columns = [2, i64::MAX, i64::MAX, 20].map(|value| Column::Int(vec![value]));
+    let read = rows_read(&world, with(CHATS), &columns).await;
+    assert!(read < 10.0, "{read} for a page of one chat");
+}
+
 /// SQLite plans by its schema, and by the numbers that a migration gives it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_finds_the_same_by_an_index() {
@@ -95,6 +122,8 @@ async fn sqlite_finds_the_same_by_an_index() {
     for (piece, found) in [
         (SWEEP, "idempotency_keys_created_at (created_at<?)"),
         (ENTRY, "memberships_now (user_id=? AND to_seq<?)"),
+        (CHATS, "inbox_received (user_id=? AND peer_id=? AND recalled=? AND seq>?)"),
+        (RECALLED, "inbox_received (user_id=? AND peer_id=? AND recalled=? AND seq>?)"),
         (LATEST, "m USING PRIMARY KEY (user_id=? AND group_id=? AND span=?)"),
     ] {
         let plan = searches(&mut conn, with(piece).sqlite_texts(1).0).await;

@@ -58,7 +58,8 @@ static LOAD_PLACES: Statement = Statement::new(
     ), 0), (
         select count(*)
         from inbox i
-        where i.user_id = r.user_id and i.peer_id = r.peer_id and i.seq > r.up_to and i.recalled = 1 and i.own = 0
+        where i.user_id = r.user_id and i.peer_id = r.peer_id and i.peer_id > 0 and i.seq > r.up_to and i.own = 0 and i.recall = 0
+            and i.recalled = 1
     )
     from {rows} r",
     &[("user_id", Type::Int), ("peer_id", Type::Int), ("up_to", Type::Int)],

@@ -18,7 +18,8 @@ static SIDES: Statement = Statement::new(
         select d.user_id, d.peer_id, d.head, d.mark, d.recalled, (
             select count(*)
             from inbox i
-            where i.user_id = d.user_id and i.peer_id = d.peer_id and i.recalled = 1 and i.own = 0 and i.peer_seq > d.mark - d.again
+            where i.user_id = d.user_id and i.peer_id = d.peer_id and i.peer_id > 0 and i.own = 0 and i.recall = 0 and i.recalled = 1
+                and i.peer_seq > d.mark - d.again
         ) as recalled_counted, coalesce((
             select i.peer_seq
             from inbox i
