@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use axum::Json;
 use axum::http::Uri;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::UnreadSummaryOut;
 use super::chat_list::{self, Asked, Chat, ChatListContext, ChatOut, Chats, Page};
 use super::http::ShownHead;
 use super::kept::PageBody;
 use super::read_chats::ReadChats;
-use super::{UnreadSummaryOut, Wanted};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::{GroupId, MAX_HEAD, UserId};
 use crate::db::in_time;
@@ -259,6 +258,5 @@ async fn read_chats(state: Served<ChatListContext>, path: UserPath, body: Body<R
     // Receipts show it at once.
     command.groups.iter().for_each(|(group, _)| state.groups.changes.tell(*group));
     let written: ResetOut = answer.value()?;
-    let summary = state.summaries.read(user, Wanted::ALL, Seen::revision_alone(written.revision)).await;
-    Ok(Json(summary.out()).into_response())
+    state.summaries.after_write(user, written.revision).await
 }

@@ -29,7 +29,7 @@ use crate::http::auth::Service;
 use crate::http::body::{Body, count_within, in_range, present, unique_map};
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{PolledUser, UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Polling, Resource, Seen};
+use crate::http::polling::{self, PolledValue, Polling, Resource};
 use crate::http::served::Served;
 
 /// What a query includes where it does not say.
@@ -238,8 +238,7 @@ async fn reset_badges(state: Served<SummaryContext>, path: UserPath, body: Body<
     let answer =
         state.lanes.submit(Job { command: Arc::new(BadgeCommand::ResetMany { user, up_to: body.value.up_to }), key: None }).await?;
     let written: ResetOut = answer.value()?;
-    let summary = state.summaries.read(user, Wanted::ALL, Seen::revision_alone(written.revision)).await;
-    Ok(Json(summary.out()).into_response())
+    state.summaries.after_write(user, written.revision).await
 }
 
 /// Get the unread summaries of many users

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Bytes;
+use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
 
 use super::kept::Kept;
@@ -11,9 +13,11 @@ use super::unread::UnreadSummary;
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Error, Result};
 use crate::base::ids::UserId;
+use crate::cache::Revision;
 use crate::engine::entries::{Entries, State, alive};
 use crate::engine::erased;
 use crate::engine::heads::Heads;
+use crate::engine::lanes::after_commit;
 use crate::features::feed::summary::list_version;
 use crate::features::feed::{FeedCount, Horizon};
 use crate::features::views::{self, ViewCount, ViewKey};
@@ -52,6 +56,18 @@ impl Summaries {
             Box::pin(self.catch_up(&mut summary, views)).await;
         }
         summary
+    }
+
+    /// The answer to a write of the user that raised the revision to this one.
+    ///
+    /// # Errors
+    /// 500 where what is known of the user is from before the write: the write is done.
+    pub async fn after_write(&self, user: UserId, written: Revision) -> Result<Response> {
+        let summary = self.read(user, Wanted::ALL, Seen::revision_alone(written)).await;
+        if summary.entry.as_ref().is_none_or(|entry| entry.revision < written) {
+            return Err(after_commit(Error::store_unavailable()));
+        }
+        Ok(Json(summary.out()).into_response())
     }
 
     /// The bodies of many users' summaries, all current, in the order asked (without repeats).

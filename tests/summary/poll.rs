@@ -1,5 +1,8 @@
 //! The unread summary: what one poll returns, narrowed and capped.
 
+use std::sync::Arc;
+
+use headmark::db::DbResult;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
@@ -33,6 +36,39 @@ both_tiers! {
         assert_eq!(after, before, "no number of ours is made of it");
         let kept = hand.text("select marks from users where user_id = 42").await;
         assert_eq!(kept, "a:newer 5 5;c:mention 4 4;e:newer 5;newer", "what this version does not know stays");
+        node.stop().await;
+    }
+
+    async fn a_write_never_answers_with_the_summary_of_before(world: World) {
+        let node = world.node_with(&["--sql-reads", "1", "--sql-read-wait-ms", "1"]).await;
+        let client = &node.client;
+        raise(client, "mention", 3).await;
+        client.post("/v1/users/42/inbox", &json!({"sender_id": 7, "client_id": "a", "content": "x"})).await.ok();
+        // Somebody else has the only turn to read the database.
+        let entries = Arc::clone(&node.app.state().contexts.inbox.entries);
+        let (begun, has_turn) = tokio::sync::oneshot::channel();
+        let reader = tokio::spawn(async move {
+            let endless = async {
+                begun.send(()).unwrap();
+                std::future::pending::<DbResult<()>>().await
+            };
+            entries.in_turn(endless).await
+        });
+        has_turn.await.unwrap();
+        let writes = [
+            (format!("{SUMMARY}/reset"), json!({"up_to": {"mention": 2}})),
+            ("/v1/users/42/chats/read".to_owned(), json!({"up_to": {"directs": {"7": 1}}})),
+        ];
+        for (path, body) in &writes {
+            client.post(path, body).await.problem(503, "outcome_unknown");
+        }
+        reader.abort();
+        assert!(reader.await.unwrap_err().is_cancelled());
+        for (path, body) in &writes {
+            let again = client.post(path, body).await.ok();
+            let unread = [&again["counters"]["mention"]["unread"], &again["chats"]["unread"]];
+            assert_eq!(unread, [&json!(1), &json!(0)], "the writes are done");
+        }
         node.stop().await;
     }
 
