@@ -59,6 +59,16 @@ pub struct UserBadgesOut {
     pub items: Vec<UserBadgeOut>,
 }
 
+impl UserBadgesOut {
+    /// A retraction that changes nothing raises no revision, but a later item of its user may.
+    fn new(rows: &Rows, mut items: Vec<UserBadgeOut>) -> Self {
+        for item in &mut items {
+            item.badge.revision = rows.revision(item.user_id);
+        }
+        Self { items }
+    }
+}
+
 /// A user after the deletion of a badge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DeletedBadgeOut {
@@ -237,7 +247,7 @@ fn increment_many(rows: &mut Rows, items: &[Increment]) -> Result<UserBadgesOut,
         increment(rows, item, &format!("/items/{at}"))?;
         after.push(UserBadgeOut { user_id: item.user, badge: badge_out(rows, item.user, &item.badge) });
     }
-    Ok(UserBadgesOut { items: after })
+    Ok(UserBadgesOut::new(rows, after))
 }
 
 fn retract_many(rows: &mut Rows, items: &[Retraction]) -> Result<UserBadgesOut, Problem> {
@@ -246,7 +256,7 @@ fn retract_many(rows: &mut Rows, items: &[Retraction]) -> Result<UserBadgesOut, 
         retract(rows, item, &format!("/items/{at}"))?;
         after.push(UserBadgeOut { user_id: item.user, badge: badge_out(rows, item.user, &item.badge) });
     }
-    Ok(UserBadgesOut { items: after })
+    Ok(UserBadgesOut::new(rows, after))
 }
 
 /// `pointer` is where the item stands in the body: empty for a single retraction.

@@ -30,6 +30,17 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn all_items_of_a_user_show_the_revision_after_the_batch(world: World) {
+        let node = world.node().await;
+        node.client.post("/v1/users/7/badges/like/increment", &json!({"by": 5})).await.ok();
+        node.client.post("/v1/users/7/badges/like/retract", &json!({"at": 2})).await.ok();
+        let items = json!([{"user_id": 7, "badge": "like", "at": 2}, {"user_id": 7, "badge": "like", "at": 4}]);
+        let reply = node.client.post(BATCH, &json!({ "items": items })).await.ok();
+        let shown = [&reply["items"][0]["revision"], &reply["items"][1]["revision"]];
+        assert_eq!(shown, [&json!(3); 2], "the first item changes nothing");
+        node.stop().await;
+    }
+
     async fn one_invalid_item_refuses_the_whole_batch_and_is_named(world: World) {
         let node = world.node().await;
         node.client.post("/v1/users/7/badges/like/increment", &json!({"by": 9})).await.ok();
