@@ -22,7 +22,11 @@ fn seen(rows: &Rows, user: UserId, device: &ClientId, now: UnixMs) -> Result<Dev
 
 /// Sets or removes a device. The flag in the user's own row says whether any has push.
 fn set(rows: &mut Rows, user: UserId, device: &ClientId, row: Option<Device>, now: UnixMs) {
-    rows.get_mut::<DeviceRows>().set(user, device, row);
+    let devices = rows.get_mut::<DeviceRows>();
+    match row {
+        Some(row) => devices.set(user, device, row),
+        None => devices.remove(user, device),
+    }
     let push = rows.get::<DeviceRows>().of_user(user).any(|device| device.push);
     push::set_push(rows, user, push, now);
 }
@@ -51,9 +55,10 @@ pub(super) fn delete(rows: &mut Rows, user: UserId, device: &ClientId, now: Unix
     Ok(())
 }
 
-/// A device goes that was not seen since. It may have come back meanwhile.
+/// A device goes that was not seen since. It may have come back meanwhile. Of a user that is erased, all
+/// devices go anyway.
 pub(super) fn forget(rows: &mut Rows, user: UserId, device: &ClientId, before: UnixMs, now: UnixMs) {
-    if rows.get::<DeviceRows>().get(user, device).is_some_and(|known| known.seen_at < before) {
+    if !rows.is_erased(user) && rows.get::<DeviceRows>().get(user, device).is_some_and(|known| known.seen_at < before) {
         set(rows, user, device, None, now);
     }
 }

@@ -1,6 +1,9 @@
 //! The rows of `devices`: how far each device has read its user's inbox, and whether services hear
 //! of every change of the user's numbers because of it. They are guarded by the lock of the user's
 //! own row.
+//!
+//! A row without an id, and seen at no time, has the furthest cursor of the user's devices that are
+//! gone: what they have fetched stays fetched.
 
 use std::collections::BTreeSet;
 
@@ -61,25 +64,11 @@ static LIST: Statement = Statement::one(
     &[("user_id", Type::Int)],
 );
 
-/// Devices that stayed away for very long; looked at again as each is removed, as it may have come
-/// back since it was found. Those with push go under the lock of their user.
-static SWEEP: Statement = Statement::one(
-    "delete from devices
-    where (user_id, device_id) in (
-        select d.user_id, d.device_id
-        from devices d
-        where d.seen_at < $1 and d.push = 0
-        order by d.seen_at
-        limit $2
-    ) and seen_at < $1 and push = 0",
-    &[("before", Type::Int), ("max_rows", Type::Int)],
-);
-
-/// Those with push.
-static OLD_PUSH: Statement = Statement::one(
+/// Devices that stayed away for very long.
+static OLD: Statement = Statement::one(
     "select d.user_id, d.device_id
     from devices d
-    where d.seen_at < $1 and d.push = 1
+    where d.seen_at > 0 and d.seen_at < $1
     order by d.seen_at
     limit $2",
     &[("before", Type::Int), ("max_rows", Type::Int)],
@@ -87,12 +76,9 @@ static OLD_PUSH: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 6] {
-    [&LOAD, &SAVE, &DELETE, &LIST, &SWEEP, &OLD_PUSH]
+pub fn statements() -> [&'static Statement; 5] {
+    [&LOAD, &SAVE, &DELETE, &LIST, &OLD]
 }
-
-/// The first of all ids of devices.
-const LOWEST_ID: &str = "-";
 
 /// The users whose devices a batch needs.
 pub type Needs = BTreeSet<UserId>;
@@ -120,28 +106,44 @@ impl Device {
     }
 }
 
+/// A user and a device; None: all those that are gone.
+type Key = (UserId, Option<ClientId>);
+
 /// The devices of a batch.
 #[derive(Debug, Default)]
-pub struct DeviceRows(Table<(UserId, ClientId), Option<Device>>);
+pub struct DeviceRows(Table<Key, Option<Device>>);
 
 impl DeviceRows {
     /// A user's device.
     #[must_use]
     pub fn get(&self, user: UserId, device: &ClientId) -> Option<Device> {
-        self.0.get(&(user, device.clone()))
+        self.0.get(&(user, Some(device.clone())))
     }
 
-    /// Sets or removes a device.
-    pub fn set(&mut self, user: UserId, device: &ClientId, row: Option<Device>) {
-        self.0.set(&(user, device.clone()), row);
+    /// Sets a device.
+    pub fn set(&mut self, user: UserId, device: &ClientId, row: Device) {
+        self.0.set(&(user, Some(device.clone())), Some(row));
+    }
+
+    /// Removes a device, and keeps its cursor where it is the furthest of those that are gone.
+    pub fn remove(&mut self, user: UserId, device: &ClientId) {
+        let fetched = self.get(user, device).and_then(|row| row.cursor).unwrap_or(0);
+        if fetched > self.fetched_by_gone(user) {
+            let never = UnixMs(0);
+            self.0.set(&(user, None), Some(Device { cursor: Some(fetched), push: false, seen_at: never, created_at: never }));
+        }
+        self.0.set(&(user, Some(device.clone())), None);
+    }
+
+    /// Up to where devices have read the inbox that are gone.
+    pub(super) fn fetched_by_gone(&self, user: UserId) -> i64 {
+        self.0.get(&(user, None)).and_then(|gone| gone.cursor).unwrap_or(0)
     }
 
     /// All devices of a user.
     pub fn of_user(&self, user: UserId) -> impl Iterator<Item = Device> + '_ {
-        // The lowest id that there can be.
-        let lowest = LOWEST_ID.parse().ok().map(|id| (user, id));
-        let from = lowest.into_iter().flat_map(|lowest| self.0.from(&lowest));
-        from.take_while(move |((of, _), _)| *of == user).filter_map(|(_, device)| *device)
+        let of_user = self.0.from(&(user, None)).take_while(move |((of, _), _)| *of == user);
+        of_user.filter(|((_, id), _)| id.is_some()).filter_map(|(_, device)| *device)
     }
 
     /// Whether a user may have no more.
@@ -165,15 +167,9 @@ pub async fn list(db: &Db, user: UserId) -> DbResult<(i64, Vec<(String, Device)>
     Ok((head, devices))
 }
 
-/// Removes some devices without push that were not seen since; returns how many. Call again while it returns
-/// any.
-pub(super) async fn sweep(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<u64> {
-    db.run(&SWEEP, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await
-}
-
-/// Some devices with push that were not seen since.
-pub(super) async fn old_push(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<(UserId, ClientId)>> {
-    let rows: Vec<(i64, String)> = db.fetch(&OLD_PUSH, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
+/// Some devices that were not seen since.
+pub(super) async fn old(db: &Db, before: UnixMs, max_rows: i64) -> DbResult<Vec<(UserId, ClientId)>> {
+    let rows: Vec<(i64, String)> = db.fetch(&OLD, &[Column::Int(vec![before.0]), Column::Int(vec![max_rows])]).await?;
     Ok(rows.into_iter().filter_map(|(user, device)| Some((user.try_into().ok()?, device.parse().ok()?))).collect())
 }
 
@@ -192,16 +188,18 @@ impl RowSet for DeviceRows {
         let rows: Vec<(i64, String, i64, i64, i64, i64)> = pipeline.fetch(&LOAD, columns).await?;
         self.0.insert_loaded(rows.into_iter().filter_map(|(user, device, seq, seen_at, created_at, push)| {
             let row = Device::of_row((seq, seen_at, created_at, push));
-            Some(((UserId::try_from(user).ok()?, device.parse().ok()?), Some(row)))
+            let id = if device.is_empty() { None } else { Some(device.parse().ok()?) };
+            Some(((UserId::try_from(user).ok()?, id), Some(row)))
         }));
         Ok(())
     }
 
     async fn save(&self, conn: &mut Conn, _core: &Core, _batch: Batch) -> DbResult<()> {
         let (made, gone): (Vec<_>, Vec<_>) = self.0.changed().partition(|(_, device)| device.is_some());
-        let keys = |rows: &[(&(UserId, ClientId), &Option<Device>)]| {
+        let keys = |rows: &[(&Key, &Option<Device>)]| {
             let users = Column::Int(rows.iter().map(|((user, _), _)| user.get()).collect());
-            [users, Column::Text(rows.iter().map(|((_, device), _)| device.as_str().to_owned()).collect())]
+            let id = |id: &Option<ClientId>| id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
+            [users, Column::Text(rows.iter().map(|((_, device), _)| id(device)).collect())]
         };
         if !gone.is_empty() {
             conn.later(&DELETE, &keys(&gone)).await?;

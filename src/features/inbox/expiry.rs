@@ -133,10 +133,10 @@ pub async fn sweep(state: &InboxContext, walk: &mut Walk) -> Result<Swept> {
 /// The driver's own, or what the lanes answer.
 pub async fn sweep_devices(state: &InboxContext) -> Result<u64> {
     let before = UnixMs(state.clock.now().0 - DEVICE_DAYS.max(i64::from(state.config.inbox_days)) * DAY_MS);
-    let with_push = devices::old_push(&state.db, before, DEVICE_ROWS).await?;
+    let old = devices::old(&state.db, before, DEVICE_ROWS).await?;
     let command = |(user, device)| Job { command: Arc::new(InboxCommand::ForgetDevice { user, device, before }), key: None };
-    let commands = with_push.into_iter().map(|of| state.lanes.submit(command(of)));
-    let mut forgotten = devices::sweep(&state.db, before, DEVICE_ROWS).await?;
+    let commands = old.into_iter().map(|of| state.lanes.submit(command(of)));
+    let mut forgotten = 0;
     for outcome in join_all(commands).await {
         outcome?;
         forgotten += 1;

@@ -163,7 +163,8 @@ pub struct ReadDirectOut {
     /// exactly what the user saw.
     #[schema(minimum = 0, example = 57)]
     pub last_seq: i64,
-    /// The last message of the chat that the user has read, or 0. It never goes back.
+    /// The last message of the chat that the user has read, or 0. It never goes back. If the user read up to
+    /// an item before which no message of the chat is kept, it is the number of that item.
     #[schema(minimum = 0, example = 57)]
     pub read_seq: i64,
     /// The user's revision after the write.
@@ -272,7 +273,8 @@ pub struct DirectOut {
     /// exactly what the user saw.
     #[schema(minimum = 0, example = 57)]
     pub last_seq: i64,
-    /// The last message of the chat that the user has read, or 0. It never goes back.
+    /// The last message of the chat that the user has read, or 0. It never goes back. If the user read up to
+    /// an item before which no message of the chat is kept, it is the number of that item.
     #[schema(minimum = 0, example = 54)]
     pub read_seq: i64,
     /// The first unread message that is kept; omitted if there is none.
@@ -385,10 +387,10 @@ pub struct DirectMessagesOut {
 /// How far the other user of a direct chat is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DirectReceiptsOut {
-    /// The last own message that a device of the other user has fetched, or 0.
+    /// The last own message that is kept and that a device of the other user has fetched, or 0.
     #[schema(minimum = 0, example = 57)]
     pub delivered_seq: i64,
-    /// The last own message that the other user has read, or 0.
+    /// The last own message that is kept and that the other user has read, or 0.
     #[schema(minimum = 0, example = 54)]
     pub read_seq: i64,
 }

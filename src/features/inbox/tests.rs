@@ -347,10 +347,15 @@ proptest! {
 #[test]
 fn a_users_devices_are_all_found_and_no_others() {
     let mut found = devices::DeviceRows::default();
-    let device = |cursor| Some(devices::Device { cursor: Some(cursor), push: false, seen_at: UnixMs(1), created_at: UnixMs(1) });
+    let device = |cursor| devices::Device { cursor: Some(cursor), push: false, seen_at: UnixMs(1), created_at: UnixMs(1) };
     for (of, id, cursor) in [(1, "z", 1), (2, "-", 2), (2, ".", 3), (2, "0", 4), (2, "zz", 5), (3, "-", 6)] {
         found.set(user(of), &id.parse().unwrap(), device(cursor));
     }
     assert_eq!(found.of_user(user(2)).filter_map(|device| device.cursor).collect::<Vec<_>>(), [2, 3, 4, 5]);
     assert_eq!(found.of_user(user(4)).count(), 0);
+    for id in ["zz", "."] {
+        found.remove(user(2), &id.parse().unwrap());
+    }
+    assert_eq!(found.of_user(user(2)).filter_map(|device| device.cursor).collect::<Vec<_>>(), [2, 4]);
+    assert_eq!([1, 2].map(|id| found.fetched_by_gone(user(id))), [0, 5], "the furthest of those that are gone");
 }

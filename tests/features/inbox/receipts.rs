@@ -1,7 +1,11 @@
 //! Receipts of direct chats, against a list of what was sent.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use headmark::base::clock::DAY_MS;
+use headmark::features::inbox::expiry::sweep_devices;
 use serde_json::{Value, json};
 
 use super::{message, read, send, unread};
@@ -64,6 +68,29 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    async fn what_a_device_has_fetched_stays_fetched_once_it_is_gone(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &[]).await;
+        let client = &node.client;
+        for id in ["a", "b", "c"] {
+            send(client, 1, 2, id).await;
+        }
+        let delivered = async || shown(&client.get(PATH).await.ok()).0;
+        put_cursor(client, "phone", 1).await;
+        put_cursor(client, "tablet", 2).await;
+        client.delete("/v1/users/2/devices/tablet").await.ok();
+        assert_eq!(delivered().await, 2);
+        client.delete("/v1/users/2/devices/phone").await.ok();
+        assert_eq!(delivered().await, 2, "the furthest of those that are gone");
+        insta::assert_snapshot!(client.get("/v1/users/2/devices").await.text, @r#"{"items":[],"head":3}"#);
+        put_cursor(client, "old", 3).await;
+        client.put("/v1/users/2/devices/young", &json!({"push": true})).await.ok();
+        at.fetch_add(366 * DAY_MS, Ordering::SeqCst);
+        assert_eq!(sweep_devices(&node.app.state().contexts.inbox).await.unwrap(), 2);
+        assert_eq!((delivered().await, sweep_devices(&node.app.state().contexts.inbox).await.unwrap()), (3, 0));
+        node.stop().await;
+    }
+
     async fn receipts_match_a_list(world: World) {
         let nodes = world.nodes().await;
         let mut dice = Dice::new(77);
@@ -72,7 +99,7 @@ both_tiers! {
         for step in 0..120 {
             let client = nodes[dice.roll(nodes.len())].client.clone();
             let place = i64::try_from(dice.roll(usize::try_from(head + 2).unwrap())).unwrap();
-            match dice.roll(8) {
+            match dice.roll(9) {
                 0..=2 => {
                     let reply = client.post("/v1/users/2/inbox", &message(1, &format!("m{step}"), "x")).await.ok();
                     head = reply["seq"].as_i64().unwrap();
@@ -88,7 +115,8 @@ both_tiers! {
                     put_cursor(&client, &format!("d{}", dice.roll(2)), place).await;
                     fetched = fetched.max(place.min(head));
                 }
-                6 => {
+                6 => _ = client.delete(&format!("/v1/users/2/devices/d{}", dice.roll(2))).await,
+                7 => {
                     read(&client, 2, 1, &json!({"up_to": place})).await;
                     read_to = read_to.max(place.min(head));
                 }
