@@ -198,34 +198,13 @@ where
     answer(node, asked, seen, &(resource.read)(seen).await?, &resource.write)
 }
 
-/// Answers a poll for what comes after a place in one of the user's streams: `wait` needs no tag,
-/// and holds the request while there is nothing, or nothing but what the client has by its tag.
+/// Answers a poll for what comes after a place in a stream, such as an inbox or the messages of a
+/// group: `wait` needs no tag, and holds the request while there is nothing, or nothing but what the
+/// client has by its tag.
 ///
 /// # Errors
 /// Those of `read` and `write`.
 pub async fn poll_after<T, R, F, W>(
-    node: &Polling,
-    user: UserId,
-    wait: u32,
-    tags: &IfNoneMatch,
-    resource: Resource<R, W>,
-    is_empty: impl Fn(&T) -> bool,
-) -> Result<Response, Error>
-where
-    R: Fn(Seen) -> F,
-    F: Future<Output = Result<PolledValue<T>, Error>>,
-    W: Fn(&T) -> Result<Bytes, Error>,
-{
-    let asked = Asked { tags, about: Some(user), wait };
-    poll_after_on(node, asked, Wakers::of_user(user), resource, is_empty).await
-}
-
-/// The same for a stream that other things decide than one user's own state, such as the messages of
-/// a group.
-///
-/// # Errors
-/// Those of `read` and `write`.
-pub async fn poll_after_on<T, R, F, W>(
     node: &Polling,
     asked: Asked<'_>,
     wakers: Wakers,
@@ -318,6 +297,8 @@ where
         }
         let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
         let recheck = recheck.min(until(node.clock.now(), reading.changes_at));
+        // It is read again, and may be large.
+        drop(reading);
         tokio::select! {
             () = woken(&mut listeners) => {}
             () = told(&mut wakers.also) => {}

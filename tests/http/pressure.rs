@@ -26,6 +26,9 @@ const REQUESTS: usize = 100;
 /// be more than a gigabyte.
 const MEMORY_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Polls that wait for one user's inbox. The page of all of them would be 300 MB.
+const HELD: u32 = 50;
+
 /// What is long and needs no credentials.
 const LONG: [&str; 3] = ["/docs/swagger-ui-bundle.js", "/openapi.json", "/docs/swagger-ui.css"];
 
@@ -298,6 +301,48 @@ both_tiers! {
         ] {
             let why = world.try_node(&bound, Clock::System).await.unwrap_err();
             assert!(why.contains(&format!("must be below {total}")), "{why}");
+        }
+    }
+
+    async fn polls_of_an_inbox_wait_without_its_items_and_without_the_database(world: World) {
+        let node = world.process(&[], &[]).await;
+        let client = &node.client;
+        for n in 0..100 {
+            let body = json!({"sender_id": 42, "client_id": n.to_string(), "content": "\u{1}".repeat(10_000)});
+            client.post("/v1/users/42/inbox", &body).await.ok();
+        }
+        // Who looks at the group has its head in memory.
+        client.put("/v1/groups/9", &json!({})).await.ok();
+        client.put("/v1/groups/9/members/7", &json!({})).await.ok();
+        client.get("/v1/users/7/chats").await.ok();
+        let statements_of_posts = async |round: usize| {
+            let before = client.metric("headmark_database_statements_total").await;
+            for n in 0..12 {
+                let body = json!({"sender_id": 7, "client_id": format!("{round}-{n}"), "content": "x"});
+                client.post("/v1/groups/9/messages", &body).await.ok();
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            client.metric("headmark_database_statements_total").await - before
+        };
+        let path = "/v1/users/42/inbox?limit=100";
+        let page = client.get(path).await;
+        assert!(page.text.len() > 5_000_000, "{}", page.text.len());
+        let (alone, before) = (statements_of_posts(1).await, node.memory_bytes());
+        let mut held = Vec::new();
+        for waiting in 1..=HELD {
+            let poll = client.request(Method::GET, &format!("{path}&wait=60")).header("if-none-match", page.header("etag"));
+            held.push(tokio::spawn(Client::send(poll)));
+            // One after the other, as each reads the page once.
+            eventually("it waits", async || client.metric("headmark_polls_waiting").await == f64::from(waiting)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let with_polls = statements_of_posts(2).await;
+        let grown = node.memory_bytes().saturating_sub(before);
+        assert!(grown < MEMORY_BYTES, "{grown} bytes more in use");
+        assert!(with_polls < alone + f64::from(HELD), "{with_polls} statements, and {alone} without polls");
+        client.post("/v1/users/42/inbox", &json!({"sender_id": 42, "client_id": "last", "content": "x"})).await.ok();
+        for poll in held {
+            assert_eq!(poll.await.unwrap().ok()["has_more"], true);
         }
     }
 

@@ -97,7 +97,7 @@ async fn list_group_message_changes(
     };
     let resource = Resource { read, write: |page: &PageBody| Ok(page.bytes.clone()) };
     let (asked, wakers) = (Asked { tags: &tags, about: None, wait }, Wakers { users: [user, None], also: changes, shared: true });
-    polling::poll_after_on(&state.polling, asked, wakers, resource, |page| page.is_empty).await
+    polling::poll_after(&state.polling, asked, wakers, resource, |page| page.is_empty).await
 }
 
 async fn read(state: &GroupContext, path: &GroupPath, after: Option<i64>, limit: u32) -> Result<PageBody> {

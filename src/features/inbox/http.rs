@@ -2,21 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::Bytes;
 use axum::response::Response;
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{DeviceOut, DevicesOut, InboxCommand, InboxConfig, InboxOut, SentOut, devices, lists};
+use super::page::{Page, WantedPage};
+use super::{DeviceOut, DevicesOut, InboxCommand, InboxConfig, InboxOut, SentOut, devices};
 use crate::base::clock::Clock;
-use crate::base::error::{Code, Error, Fault, Problem, Result};
+use crate::base::error::{Problem, Result};
 use crate::base::ids::{ClientId, MAX_HEAD};
 use crate::db::{Db, in_time};
-use crate::engine::entries::{Entries, State};
-use crate::engine::heads::History;
+use crate::engine::entries::Entries;
 use crate::engine::lanes::{Answer, Job, Lanes};
 use crate::features::inbox::MAX_CONTENT_CHARS;
 use crate::http::answer::no_cache;
@@ -25,7 +23,7 @@ use crate::http::body::{Body, in_range, present, text_within};
 use crate::http::pages;
 use crate::http::params::{IfNoneMatch, NoParams, Query};
 use crate::http::path::{AnyUserPath, UserOrMe, UserPath};
-use crate::http::polling::{self, PolledValue, Polling, Resource, Seen, Version};
+use crate::http::polling::{self, Asked, PolledValue, Polling, Resource, Seen, Wakers};
 use crate::http::sender::SenderIn;
 use crate::http::served::Served;
 
@@ -157,68 +155,27 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
     if after.is_some() && device.is_some() {
         return Err(Problem::query("device", "must be omitted when 'after' is set").into());
     }
-    // What a waiting poll found to be nothing, and at which revision in which history: it is so for
-    // as long as the user has that one.
-    let nothing: Mutex<Option<(History, i64, Found)>> = Mutex::new(None);
-    let read = |_: Seen| {
-        let (state, epoch, nothing, device) = (state.clone(), epoch.as_deref(), &nothing, &device);
+    let wanted = WantedPage { user, after, device, limit, epoch };
+    let held: Mutex<Option<Page>> = Mutex::new(None);
+    let read = |seen: Seen| {
+        let (state, wanted, held, tags) = (state.clone(), &wanted, &held, &tags);
         async move {
-            let known = nothing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let history = state.polling.heads.history();
-            if let Some((then, revision, found)) = known
-                && then == history
-                && matches!(state.entries.read(user, 0).await, State::Current(entry) if entry.revision == revision)
-            {
-                return Ok(PolledValue { version: Some(found.version), value: found, changes_at: None });
+            let has_it = |page: &Page| tags.matches(&seen.tag(page.version));
+            let before = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let before = before.filter(|page| page.is_empty || has_it(page));
+            let mut page = wanted.read(&state.db, &state.entries, state.polling.heads.history(), before).await?;
+            if page.is_empty || has_it(&page) {
+                page.forget_items();
+                *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(page.clone());
             }
-            let after = match device {
-                Some(device) => in_time(lists::cursor(&state.db, user, device)).await?,
-                None => after,
-            };
-            let read = in_time(lists::read(&state.db, user, after.unwrap_or(0), i64::from(limit))).await?;
-            let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
-            let revision = read.revision;
-            let found = Found::new(read, after, epoch)?;
-            *nothing.lock().unwrap_or_else(PoisonError::into_inner) = Some((history, revision, found.clone())).filter(|_| found.is_empty);
-            Ok(PolledValue { version: Some(found.version), value: found, changes_at: None })
+            Ok(PolledValue { version: Some(page.version), value: page, changes_at: None })
         }
     };
-    let write = |found: &Found| Ok(found.body.clone());
-    polling::poll_after(&state.polling, user, wait, &tags, Resource { read, write }, |found: &Found| found.is_empty).await
-}
-
-/// Some of an inbox, as it is sent.
-#[derive(Debug, Clone)]
-struct Found {
-    body: Bytes,
-    version: Version,
-    is_empty: bool,
-}
-
-impl Found {
-    /// Checks that nothing between `after` and what was read is missing. The tag is made from the
-    /// body, as a group's message may be recalled without a change of the user's own rows.
-    fn new(read: lists::Read, after: Option<i64>, known_epoch: Option<&str>) -> Result<Self> {
-        let lists::Read { epoch, head, earliest, items, .. } = read;
-        if known_epoch.is_some_and(|known| known != epoch) {
-            return Err(Problem::new(Code::InboxReset, "Inbox numbering was reset. Read again without 'after' and 'epoch'.").into());
-        }
-        if after.is_some_and(|after| after > head) {
-            let detail = format!("'after' is beyond the end of the inbox, {head}. Inbox numbering was reset. Read again without 'after'.");
-            return Err(Problem::new(Code::InboxReset, detail).into());
-        }
-        if after.is_some_and(|after| after + 1 < earliest) {
-            let detail = format!("Inbox items before {earliest} have expired.");
-            return Err(Problem::new(Code::CursorExpired, detail).kept_from(earliest).into());
-        }
-        let next_after = items.last().map_or(head, |item| item.seq);
-        let is_empty = items.is_empty();
-        let body = polling::json(&InboxOut { items, epoch, head, next_after, has_more: next_after < head })?;
-        let mut print = [0; 8];
-        print.iter_mut().zip(Sha256::digest(&body)).for_each(|(to, from)| *to = from);
-        let version = Version { revision: head, shared: u64::from_be_bytes(print) };
-        Ok(Self { body, version, is_empty })
-    }
+    let write = |page: &Page| Ok(page.body.clone());
+    // What others change, such as by the recall of a group's message, is followed by a row of the user's own.
+    let wakers = Wakers { users: [Some(user), None], also: None, shared: false };
+    let asked = Asked { tags: &tags, about: Some(user), wait };
+    polling::poll_after(&state.polling, asked, wakers, Resource { read, write }, |page: &Page| page.is_empty).await
 }
 
 /// Update a device's inbox cursor
