@@ -54,9 +54,9 @@ impl Channel {
     fn take(&mut self, seq: i64, position: i64, expires_at: i64, withdrawn: bool) {
         let Some(at) = usize::try_from(seq - self.deleted_up_to).ok().and_then(|nth| nth.checked_sub(1)) else { return };
         if self.positions.len() <= at {
-            // Notices arrive in the order of their positions; a gap can only be one that is still
-            // to come.
-            self.positions.resize(at + 1, i64::MAX);
+            // Notices arrive in the order of their positions. A gap is one that is still to come, or whose row was
+            // lost: it is as old as the next one.
+            self.positions.resize(at + 1, position);
         }
         if let Some(place) = self.positions.get_mut(at) {
             *place = position;
@@ -268,6 +268,13 @@ mod tests {
         assert_eq!(unread, [0, 3, 2, 2, 1, 0, 0]);
         assert_eq!(news.unread(0, 2), 1, "the mark counts too");
         assert_eq!(news.read_up_to(5, 1), 2);
+    }
+
+    #[test]
+    fn a_notice_whose_row_was_lost_is_as_old_as_the_next_one() {
+        let broadcast_state = broadcast_state(&[(1, 1, 0, 0), (2, 2, 0, 0), (4, 4, 0, 0), (5, 5, 0, 0)]);
+        let unread = |enrolled| broadcast_state.channels["news"].unread(enrolled, 0);
+        assert_eq!([0, 2, 3, 4, 10].map(unread), [5, 3, 3, 1, 0]);
     }
 
     #[test]
