@@ -15,7 +15,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("m.ordinal, m.user_id, m.from_seq, m.to_seq, m.read_seq, m.extra, m.hidden\n    from memberships", "receipts are read by group"),
     ("select m.user_id, m.ordinal, m.joined_at\n    from memberships", "the list of a group's members"),
     ("select m.user_id, m.span\n    from memberships", "a group that is deleted loses its memberships"),
-    ("select l.user_id\n    from group_log_members", "so it does the lines that imports took of it"),
     ("where m.group_id = $1 and m.ordinal > $2 and m.to_seq < 0", "fan-out goes through a group's members"),
     ("where m.group_id = $1 and m.to_seq >= $2 and m.to_seq >= 0", "and through those who have left since"),
     ("and m.ordinal <= $3 and (m.to_seq < 0 or m.to_seq >= $4)", "and through both"),
