@@ -106,7 +106,7 @@ impl Channels {
             return Ok(group);
         }
         if !self.merge && !self.names.contains_key(&group) {
-            let name = self.lookup.ask(async |db| store::channel_of(db, group).await)?;
+            let name = self.lookup.ask(&async |db| store::channel_of(db, group).await)?;
             self.names.extend(name.map(|name| (group, name.into())));
         }
         if let Some(name) = self.names.get(&group) {
@@ -119,9 +119,9 @@ impl Channels {
 
     /// The group that an import gave to this name before.
     fn find(&mut self, channel: &str) -> Result<Option<GroupId>, String> {
-        let known = self.lookup.ask(async |db| store::find_channel(db, channel).await)?;
+        let known = self.lookup.ask(&async |db| store::find_channel(db, channel).await)?;
         if let Some(known) = known.filter(|_| !self.merge) {
-            let kept_from = self.lookup.ask(async |db| store::kept_from(db, known).await)?;
+            let kept_from = self.lookup.ask(&async |db| store::kept_from(db, known).await)?;
             self.held.hold(known, kept_from);
         }
         Ok(known)
@@ -133,7 +133,7 @@ impl Channels {
         loop {
             if !self.merge {
                 let from = self.next;
-                match self.lookup.ask(async |db| store::first_free(db, from).await)? {
+                match self.lookup.ask(&async |db| store::first_free(db, from).await)? {
                     Some(free) => self.next = free,
                     None => return Ok(None),
                 }

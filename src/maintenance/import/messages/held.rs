@@ -137,7 +137,7 @@ impl Held {
         self.bytes += waiting.bytes - before;
         let (is_full, has_many) = (waiting.is_full(), waiting.traces.len() >= TRACES_AT_ONCE);
         let is_known = match client.filter(|_| is_message) {
-            Some(client) => lookup.ask(async |db| store::has_message(db, group, user, &client).await)?,
+            Some(client) => lookup.ask(&async |db| store::has_message(db, group, user, &client).await)?,
             None => false,
         };
         if is_known || ((is_full || has_many) && self.finds_trace(group, lookup)?) {
@@ -159,7 +159,7 @@ impl Held {
         let Some(Channel::Unknown(waiting)) = self.channels.get(&group) else { return Ok(Admitted::default()) };
         let is_silent = waiting.expired == 0 && waiting.messages == 0;
         let is_free = waiting.steps.is_empty() || self.finds_trace(group, lookup)?;
-        let is_free = is_free || (is_silent && !lookup.ask(async |db| store::has_messages(db, group).await)?);
+        let is_free = is_free || (is_silent && !lookup.ask(&async |db| store::has_messages(db, group).await)?);
         Ok(if is_free { self.release(group) } else { self.refuse(group) })
     }
 
@@ -170,7 +170,7 @@ impl Held {
         let freed = traces.len() * size_of::<Trace>();
         waiting.bytes -= freed;
         self.bytes -= freed;
-        lookup.ask(async |db| store::has_last_line(db, group, &traces).await)
+        lookup.ask(&async |db| store::has_last_line(db, group, &traces).await)
     }
 
     /// The channel that holds the most, where all together hold too much.

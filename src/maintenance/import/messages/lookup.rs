@@ -22,7 +22,7 @@ impl Lookup {
 
     /// # Errors
     /// A sentence, which [`Lookup::failure`] has too: why there is no answer.
-    pub(super) fn ask<T>(&mut self, question: impl AsyncFn(&Db) -> DbResult<T>) -> Result<T, String> {
+    pub(super) fn ask<T>(&mut self, question: &impl AsyncFn(&Db) -> DbResult<T>) -> Result<T, String> {
         let began = Instant::now();
         let answer = self.runtime.block_on(async {
             loop {
