@@ -1,8 +1,5 @@
 //! Direct messages of a chat log as one write: they show the time of the log, and are kept from the
 //! import on. Readers of events are not told: what is imported is no news.
-//!
-//! A message is known by its row. Where messages of the chat have expired, an older one counts as known:
-//! it may have been imported, and be gone since.
 
 use std::sync::Arc;
 
@@ -20,7 +17,7 @@ use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 pub struct ImportedDirects {
     /// Those that were not known before.
     pub sent: u64,
-    /// Those that were, or that would have expired.
+    /// Those that were.
     pub known: u64,
     /// Those that a block does not let in, and those of erased users.
     pub refused: u64,
@@ -66,10 +63,7 @@ pub struct Steps {
 
 impl lanes::Command for Steps {
     fn needs(&self, needs: &mut Needs) {
-        for step in &self.steps {
-            needs_of_send(needs, step.receiver, step.sender, &step.client);
-            needs.of::<InboxRows>().kept.insert((step.receiver, step.sender));
-        }
+        self.steps.iter().for_each(|step| needs_of_send(needs, step.receiver, step.sender, &step.client));
     }
 
     fn lane_key(&self) -> i64 {
@@ -90,10 +84,6 @@ impl lanes::Command for Steps {
         for DirectStep { receiver, sender, client, content, at } in &self.steps {
             if rows.is_erased(*receiver) || rows.is_erased(*sender) {
                 done.refused += 1;
-                continue;
-            }
-            if rows.get::<InboxRows>().has_expired(*receiver, *sender, *at) {
-                done.known += 1;
                 continue;
             }
             let is_late = *at < rows.get::<InboxRows>().direct(*sender, *receiver).last_at;

@@ -30,8 +30,6 @@ pub struct InboxNeeds {
     pub messages: BTreeSet<(UserId, UserId, i64)>,
     /// Users of whom the first row that is kept is needed.
     pub earliest: BTreeSet<UserId>,
-    /// Chats of which it matters what has expired.
-    pub kept: BTreeSet<(UserId, UserId)>,
     /// Users whose rows up to this seq may go; with it the chats that they are of.
     pub oldest: BTreeMap<UserId, i64>,
 }

@@ -38,8 +38,6 @@ pub struct InboxRows {
     places: HashMap<(UserId, UserId, i64), Place>,
     messages: HashMap<(UserId, i64), Message>,
     earliest: HashMap<UserId, i64>,
-    /// Of chats of which messages have expired: when the first was sent that is kept.
-    kept_from: HashMap<ChatKey, UnixMs>,
     oldest: HashMap<UserId, Vec<Oldest>>,
 }
 
@@ -62,11 +60,6 @@ impl InboxRows {
     #[must_use]
     pub fn sent(&self, key: &SentKey) -> Option<Sent> {
         self.sent.get(key)
-    }
-
-    /// Whether a message of this time, had it ever come to the user, would have expired.
-    pub(super) fn has_expired(&self, user: UserId, peer: UserId, at: UnixMs) -> bool {
-        self.kept_from.get(&(user, peer)).is_some_and(|from| at < *from)
     }
 
     /// A user's side of a direct chat.
@@ -239,15 +232,14 @@ impl RowSet for InboxRows {
             let sent = store::load_sent(pipeline, &needs.sent.iter().cloned().chain(sides).collect()).await?;
             Ok((messages, sent))
         };
-        let ((messages, sent), (oldest, directs), places, empty_chats, (earliest, kept_from)) = try_join5(
+        let ((messages, sent), (oldest, directs), places, empty_chats, earliest) = try_join5(
             sent,
             directs,
             store::load_places(pipeline, needs),
             store::count_empty_chats(pipeline, needs),
-            try_join(store::load_earliest(pipeline, needs), store::load_kept(pipeline, &needs.kept)),
+            store::load_earliest(pipeline, needs),
         )
         .await?;
-        self.kept_from = kept_from;
         self.messages = messages;
         self.earliest = earliest.into_iter().filter_map(|(user, seq)| Some((UserId::try_from(user).ok()?, seq))).collect();
         self.sent.insert_loaded(sent.into_iter().filter_map(store::sent_of_row));

@@ -82,26 +82,6 @@ static LOAD_EARLIEST: Statement = Statement::new(
 )
 .by("user_id");
 
-/// Of those chats of which messages to the user have expired: when the first message was sent that is
-/// kept; where none is, one beyond the last. What a user sends to itself counts nobody's messages, so
-/// there it is enough that the first row of the inbox is gone.
-static LOAD_KEPT: Statement = Statement::new(
-    "select r.user_id, r.peer_id, coalesce((
-        select i.sent_at
-        from inbox i
-        where i.user_id = r.user_id and i.peer_id = r.peer_id and i.peer_id > 0 and i.recall = 0
-        order by i.seq
-        limit 1
-    ), d.last_at + 1)
-    from {rows} r
-    join directs d on d.user_id = r.user_id and d.peer_id = r.peer_id
-    where d.gone > 0 or (
-        r.peer_id = r.user_id and not exists (select 1 from inbox f where f.user_id = r.user_id and f.seq = 1)
-    )",
-    &[("user_id", Type::Int), ("peer_id", Type::Int)],
-)
-.by("user_id");
-
 static LOAD_OLDEST: Statement = Statement::new(
     "select i.user_id, i.peer_id, i.peer_seq, i.own + i.recall, i.seq, i.recalled
     from {rows} r
@@ -217,14 +197,13 @@ static DELETE_DIRECTS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 12] {
+pub(super) fn statements() -> [&'static Statement; 11] {
     [
         &LOAD_SENT,
         &LOAD_DIRECTS,
         &LOAD_PLACES,
         &COUNT_EMPTY_CHATS,
         &LOAD_EARLIEST,
-        &LOAD_KEPT,
         &LOAD_OLDEST,
         &INSERT_ROWS,
         &INSERT_RUNS,
@@ -285,21 +264,11 @@ pub(super) async fn load_directs(pipeline: &Pipeline, directs: &BTreeSet<ChatKey
     if directs.is_empty() {
         return Ok(Vec::new());
     }
-    pipeline.fetch(&LOAD_DIRECTS, keys_of(directs)).await
-}
-
-pub(super) async fn load_kept(pipeline: &Pipeline, chats: &BTreeSet<ChatKey>) -> DbResult<HashMap<ChatKey, UnixMs>> {
-    if chats.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let rows: Vec<(i64, i64, i64)> = pipeline.fetch(&LOAD_KEPT, keys_of(chats)).await?;
-    let row = |(user, peer, at)| Some(((UserId::try_from(user).ok()?, UserId::try_from(peer).ok()?), UnixMs(at)));
-    Ok(rows.into_iter().filter_map(row).collect())
-}
-
-fn keys_of(chats: &BTreeSet<ChatKey>) -> [Column; 2] {
-    let (users, peers) = chats.iter().map(|(user, peer)| (user.get(), peer.get())).unzip();
-    [Column::Int(users), Column::Int(peers)]
+    let columns = [
+        Column::Int(directs.iter().map(|(user, _)| user.get()).collect()),
+        Column::Int(directs.iter().map(|(_, peer)| peer.get()).collect()),
+    ];
+    pipeline.fetch(&LOAD_DIRECTS, columns).await
 }
 
 pub(super) async fn load_places(pipeline: &Pipeline, needs: &InboxNeeds) -> DbResult<Vec<(i64, i64, i64, i64, i64, i64)>> {

@@ -1,12 +1,12 @@
-//! Logs that are imported again after a kill, after messages have expired, or while the database is away.
+//! Logs that are imported again after a kill, or while the database is away.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{counts, import, members};
 use crate::both_tiers;
-use crate::maintenance::import::{Ran, headmark};
-use crate::support::{Hand, Proxy, Tier, World, eventually};
+use crate::maintenance::import::headmark;
+use crate::support::{Proxy, Tier, World, eventually};
 
 /// More joins than one batch may have, and then messages.
 fn joins_first(channel: &str) -> String {
@@ -31,36 +31,6 @@ both_tiers! {
         assert_eq!((ran.status, counts(&ran)), (Some(0), [151, 2490, 0, 10, 0, 0]), "{ran:?}");
         let node = world.node().await;
         assert_eq!((members(&node.client, 1).await.len(), members(&node.client, 2).await.len()), (2500, 2500));
-        node.stop().await;
-    }
-
-    async fn direct_messages_that_have_expired_since_stay_away(world: World) {
-        let log = |lines: &str| format!("timestamp,channel,sender,content\n{lines}");
-        let directs = async |lines: &str| {
-            let ran = import(&world, &log(lines), &["--as", "directs"]).await;
-            let told = |ran: &Ran| ["sent", "known already", "refused"].map(|what| ran.told(what));
-            (ran.status, told(&ran))
-        };
-        let expire = async || {
-            Hand::on(&world).await.run("update inbox set put_at = put_at - 2678400000").await;
-            let node = world.node_with(&["--inbox-days", "30"]).await;
-            for user in 1..=3 {
-                let path = format!("/v1/users/{user}/inbox?after=0");
-                eventually("the old ones go", async || node.client.get(&path).await.status == 410).await;
-            }
-            node.stop().await;
-        };
-        let old = "100,2,1,a\n200,1,2,b\n300,2,1,c\n400,3,3,mine\n";
-        assert_eq!(directs(old).await, (Some(0), [4, 0, 0]));
-        expire().await;
-        assert_eq!(directs(old).await, (Some(0), [0, 4, 0]));
-        // What is later is new, and so is an old chat of which nothing has expired.
-        let grown = format!("{old}450,5,1,x\n500,2,1,d\n500,3,3,more\n");
-        assert_eq!(directs(&grown).await, (Some(0), [3, 4, 0]));
-        assert_eq!(directs(&grown).await, (Some(0), [0, 7, 0]));
-        assert_eq!(directs(&format!("{grown}600,2,1,e\n")).await, (Some(0), [1, 7, 0]));
-        let node = world.node().await;
-        assert_eq!(node.client.get("/v1/users/2/directs/1").await.ok()["unread"], 3, "each message once");
         node.stop().await;
     }
 }
