@@ -403,11 +403,13 @@ impl Heads {
 
     /// After too much was missed: every cached head is to be read again.
     pub fn forget_all(&self) {
-        // First: what was read before this is not taken any more.
+        // What was read before this is not taken any more. Nor is what is read while they are forgotten: what was told
+        // of it meanwhile may be forgotten, too.
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         for shard in &self.shards {
             shard.lock().unwrap_or_else(PoisonError::into_inner).cached_heads.values().for_each(|cached_head| cached_head.forget());
         }
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The cached heads of these streams, in their order, all with a head. They stand in the table
@@ -430,16 +432,19 @@ impl Heads {
     /// # Errors
     /// Those of the database; the pool's where all heads were forgotten each time before they came.
     pub async fn load(&self, keys: &[StreamKey], cached_heads: &[Arc<CachedHead>]) -> DbResult<()> {
-        for _ in 0..MAX_LOADS {
+        for tries in 0.. {
             let missing: Vec<_> = keys.iter().zip(cached_heads).filter(|(_, cached_head)| !cached_head.is_loaded()).collect();
             if missing.is_empty() {
-                return Ok(());
+                break;
+            }
+            if tries == MAX_LOADS {
+                return Err(sqlx::Error::PoolTimedOut);
             }
             for chunk in missing.chunks(HEADS_AT_ONCE) {
                 self.read(chunk).await?;
             }
         }
-        Err(sqlx::Error::PoolTimedOut)
+        Ok(())
     }
 
     async fn read(&self, missing: &[(&StreamKey, &Arc<CachedHead>)]) -> DbResult<()> {
