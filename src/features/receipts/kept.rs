@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::store::{self, Sent, Terms};
 use super::{ReceiptConfig, Spans, watch};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::ids::{GroupId, UserId};
 use crate::base::lately::Lately;
 use crate::db::{Db, in_time};
@@ -24,7 +24,7 @@ const MAX_KEPT_SPANS: u64 = 1_000_000;
 const MAX_KEPT_MESSAGES: u64 = 1_000_000;
 
 /// How often the memberships are read where messages are recalled meanwhile.
-const MAX_READS: usize = 8;
+const MAX_READS: usize = 2;
 
 /// The senders of so many messages are read together.
 const STRETCH: i64 = 64;
@@ -141,18 +141,19 @@ impl Receipts {
 
     /// The terms, and the memberships as they were at some moment with as many recalls: so that what both add
     /// up to is not also that of another state. The terms come first, so that the memberships are not older.
+    /// Where messages are recalled all the time, the memberships may be a little newer.
     async fn of_one_moment(&self, group: GroupId) -> Result<(Terms, Spans)> {
         let mut terms = self.terms(group).await?;
-        for _ in 0..MAX_READS {
+        let mut reads = 1;
+        loop {
             failpoint("receipts::before_spans");
             let spans = in_time(store::spans(&self.db, group)).await?;
             let after = self.terms(group).await?;
-            if after.recalls == terms.recalls {
+            if after.recalls == terms.recalls || reads == MAX_READS {
                 return Ok((terms, Spans::new(spans)));
             }
-            terms = after;
+            (terms, reads) = (after, reads + 1);
         }
-        Err(Error::store_unavailable())
     }
 
     /// The same for a user, or a service, that asks about a message and has seen this progress. Who has

@@ -296,6 +296,32 @@ both_tiers! {
         crate::support::Node::stop_all(nodes).await;
     }
 
+    /// A node reads the memberships after the recalls that it knows of: a read and a recall add up to the same.
+    async fn a_state_that_adds_up_to_the_same_is_not_shown_again(world: World) {
+        let nodes = world.nodes().await;
+        let (writer, other) = (nodes[0].client.clone(), nodes.last().unwrap().client.clone());
+        make(&writer, 9, &[1, 2]).await;
+        for client_id in ["a", "b"] {
+            send(&writer, 9, 1, client_id).await.ok();
+        }
+        let screen = "/v1/groups/9/receipts?from=1&to=2";
+        fail::cfg("receipts::before_spans", "1*sleep(1500)->off").unwrap();
+        let reading = tokio::spawn({
+            let other = other.clone();
+            async move { other.get(screen).await.ok() }
+        });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        writer.delete("/v1/groups/9/messages/1").await;
+        let reply = writer.get(screen).await;
+        let tag = reply.header("etag").to_owned();
+        assert_eq!(reply.ok()["items"].as_array().unwrap().len(), 1);
+        read(&writer, 2, 9, None).await.ok();
+        reading.await.unwrap();
+        let reply = other.get_if_changed(screen, &tag).await;
+        assert_eq!(reply.ok()["items"].as_array().unwrap().len(), 1, "what was recalled shows again");
+        crate::support::Node::stop_all(nodes).await;
+    }
+
     async fn receipts_of_a_recalled_message_are_gone_for_a_sender_who_has_left(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
         let service = node.service();
