@@ -220,10 +220,7 @@ impl lanes::Command for InboxCommand {
                 delete(rows, *user, device, now)?;
                 Ok(Answer::no_content())
             }
-            Self::ForgetDevice { user, device, before } => {
-                forget(rows, *user, device, *before, now);
-                Ok(Answer::no_content())
-            }
+            Self::ForgetDevice { user, device, before } => Ok(Answer::ok(forget(rows, *user, device, *before, now))),
             Self::Expire { user, up_to, seen_since, .. } => {
                 expire(rows, *user, *up_to, *seen_since);
                 Ok(Answer::no_content())

@@ -57,8 +57,11 @@ pub(super) fn delete(rows: &mut Rows, user: UserId, device: &ClientId, now: Unix
 
 /// A device goes that was not seen since. It may have come back meanwhile. Of a user that is erased, all
 /// devices go anyway.
-pub(super) fn forget(rows: &mut Rows, user: UserId, device: &ClientId, before: UnixMs, now: UnixMs) {
-    if !rows.is_erased(user) && rows.get::<DeviceRows>().get(user, device).is_some_and(|known| known.seen_at < before) {
+/// Whether it went.
+pub(super) fn forget(rows: &mut Rows, user: UserId, device: &ClientId, before: UnixMs, now: UnixMs) -> bool {
+    let is_old = !rows.is_erased(user) && rows.get::<DeviceRows>().get(user, device).is_some_and(|known| known.seen_at < before);
+    if is_old {
         set(rows, user, device, None, now);
     }
+    is_old
 }

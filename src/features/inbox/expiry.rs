@@ -138,8 +138,7 @@ pub async fn sweep_devices(state: &InboxContext) -> Result<u64> {
     let commands = old.into_iter().map(|of| state.lanes.submit(command(of)));
     let mut forgotten = 0;
     for outcome in join_all(commands).await {
-        outcome?;
-        forgotten += 1;
+        forgotten += u64::from(outcome?.value::<bool>()?);
     }
     Ok(forgotten)
 }
