@@ -307,7 +307,7 @@ fn export() -> String {
         let _ = writeln!(page, "| `{table}` | {why} |");
     }
     page += "\nOf tables that are in it, these rows that name the user are not:\n\n| table | why |\n| --- | --- |\n";
-    for (table, why) in user_export::OF_OTHERS {
+    for (table, why) in user_export::ROWS_LEFT_OUT {
         let _ = writeln!(page, "| `{table}` | {why} |");
     }
     page += "\nNor are these columns:\n\n| column | why |\n| --- | --- |\n";

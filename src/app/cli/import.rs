@@ -89,7 +89,8 @@ pub(super) enum ImportCommand {
     ///
     /// Each line is imported once, so you can repeat an import, also after it was killed, or with a
     /// log that was repaired or has grown. A message is identified by its sender, time and content.
-    /// In a group of which messages have expired, older ones count as known.
+    /// In a group of which messages have expired, older ones count as known. A direct message that has
+    /// expired is sent again: repeat such an import before HEADMARK_INBOX_DAYS are over.
     ///
     /// The import writes like a server. On Postgres with Redis it can run beside servers; give it
     /// their DATABASE_URL, REDIS_URL and HEADMARK_CACHE_PREFIX. On SQLite, and on Postgres without

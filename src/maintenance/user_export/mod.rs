@@ -78,9 +78,10 @@ pub const NOT_EXPORTED: &[(&str, &str)] = &[
 ];
 
 /// Rows that no line has though they name the user, of tables that have lines, and why.
-pub const OF_OTHERS: &[(&str, &str)] = &[
+pub const ROWS_LEFT_OUT: &[(&str, &str)] = &[
     ("notifications", "those that tell others what the user did: they belong to their receivers, and no index has who acted"),
     ("grouped_notifications", "the same, in an entry with a group key"),
+    ("devices", "the row without an id: how far devices that are gone had read, which the other user's receipts tell"),
 ];
 
 /// Columns that no line has, of tables that have lines, and why.
