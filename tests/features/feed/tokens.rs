@@ -159,7 +159,7 @@ both_tiers! {
     }
 
     async fn a_token_does_not_grow_with_the_followees(world: World) {
-        const FOLLOWEES: i64 = 5000;
+        const FOLLOWEES: i64 = 3000;
         let node = world.node().await;
         let mut hand = Hand::on(&world).await;
         let numbers = format!("with recursive g(n) as (select 1 union all select n + 1 from g where n < {FOLLOWEES})");
@@ -176,7 +176,7 @@ both_tiers! {
         let (unread, token) = load(&node.client, 1).await;
         assert_eq!(unread, FOLLOWEES);
         assert!(token.len() <= 300, "{} characters", token.len());
-        for (creator, _) in items.iter().step_by(1000) {
+        for (creator, _) in items.iter().step_by(600) {
             post(&node.client, *creator, "late").await.ok();
         }
         assert_eq!(left(&node.client, 1, &token).await, 5);
