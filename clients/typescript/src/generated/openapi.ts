@@ -2568,7 +2568,8 @@ export interface components {
             peer_id: components["schemas"]["UserId"];
             /**
              * Format: int64
-             * @description The last message of the chat that the user has read, or 0. It never goes back.
+             * @description The last message of the chat that the user has read, or 0. It never goes back. If the user read up to
+             *     an item before which no message of the chat is kept, it is the number of that item.
              * @example 54
              */
             read_seq: number;
@@ -2583,13 +2584,13 @@ export interface components {
         DirectReceiptsOut: {
             /**
              * Format: int64
-             * @description The last own message that a device of the other user has fetched, or 0.
+             * @description The last own message that is kept and that a device of the other user has fetched, or 0.
              * @example 57
              */
             delivered_seq: number;
             /**
              * Format: int64
-             * @description The last own message that the other user has read, or 0.
+             * @description The last own message that is kept and that the other user has read, or 0.
              * @example 54
              */
             read_seq: number;
@@ -3669,7 +3670,8 @@ export interface components {
                 peer_id: components["schemas"]["UserId"];
                 /**
                  * Format: int64
-                 * @description The last message of the chat that the user has read, or 0. It never goes back.
+                 * @description The last message of the chat that the user has read, or 0. It never goes back. If the user read up to
+                 *     an item before which no message of the chat is kept, it is the number of that item.
                  * @example 54
                  */
                 read_seq: number;
@@ -4216,7 +4218,8 @@ export interface components {
             peer_id: components["schemas"]["UserId"];
             /**
              * Format: int64
-             * @description The last message of the chat that the user has read, or 0. It never goes back.
+             * @description The last message of the chat that the user has read, or 0. It never goes back. If the user read up to
+             *     an item before which no message of the chat is kept, it is the number of that item.
              * @example 57
              */
             read_seq: number;
