@@ -103,9 +103,9 @@ struct Outdated;
 
 impl Committed {
     /// Brings the cache what changed; whether this writer was inside of all entries all the time.
-    /// Who was not in time abandons them first: what it brings then wakes those who wait, and is not
-    /// applied. The lease may have ended before it was renewed, and others may have committed later in
-    /// between, of whom the entries tell nothing.
+    /// A writer that was not in time abandons them first, so that its apply changes nothing and only
+    /// wakes waiting polls. Its lease may have ended before it was renewed. Then others may have
+    /// committed later, and the entries do not show that.
     async fn tell_cache(&self, cache: &Cache) -> Result<bool, CacheError> {
         let in_time = self.reached.in_time;
         if !in_time {

@@ -53,10 +53,7 @@ pub(super) fn statements() -> [&'static Statement; 2] {
 pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, written: &WrittenEntries, writer: Writer) -> Option<bool> {
     let give_up = Instant::now() + MAX_RESOLVE;
     loop {
-        // Renews the lease: the old transaction may still commit.
-        if let Err(error) = written.begin_write(&engines.cache, writer).await {
-            tracing::debug!(%error, "could not renew the lease of a commit in doubt");
-        }
+        renew(engines, written, writer).await;
         match tokio::time::timeout(MAX_ASK, ask(engines, lane, batch)).await {
             Ok(Ok(committed)) => return committed,
             Ok(Err(error)) => tracing::warn!(%error, "cannot ask for the outcome of a commit yet"),
@@ -66,6 +63,13 @@ pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, writte
             return None;
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Renews the lease: the old transaction may still commit.
+async fn renew(engines: &LaneEngines, written: &WrittenEntries, writer: Writer) {
+    if let Err(error) = written.begin_write(&engines.cache, writer).await {
+        tracing::debug!(%error, "could not renew the lease of a commit in doubt");
     }
 }
 
@@ -92,9 +96,7 @@ pub(super) fn follow(engines: LaneEngines, lane: i64, batch: i64, written: Writt
         let give_up = Instant::now() + MAX_FOLLOW;
         while Instant::now() < give_up {
             tokio::time::sleep(FOLLOW_PAUSE).await;
-            if let Err(error) = written.begin_write(&engines.cache, writer).await {
-                tracing::debug!(%error, "could not renew the lease of a commit in doubt");
-            }
+            renew(&engines, &written, writer).await;
             let Ok(_asking) = ASKING.try_acquire() else { continue };
             if let Ok(Ok(committed)) = tokio::time::timeout(MAX_ASK, ask(&engines, lane, batch)).await {
                 tracing::info!(?committed, "a commit in doubt is over");
