@@ -282,20 +282,50 @@ fn run(cases: u32, world: impl AsyncFn() -> World) {
     assert!(hits > usize::try_from(cases).unwrap(), "{hits} hits in {cases} cases: too few to prove anything");
 }
 
+/// A writer whose lease ends after its commit renews it, when another one has committed and was alone inside.
+async fn renew_late(mut world: World) {
+    let read = Step::Read { reader: 0, user: 0 };
+    let write = |writer, choice| Step::Write { writer, choice };
+    let steps = [
+        vec![read.clone(), read.clone(), read],
+        vec![write(0, 0), write(0, 5), Step::PassHalfALease, Step::PassHalfALease],
+        vec![write(1, 0), write(1, 5), write(1, 5)],
+        vec![write(0, 2), write(0, 5)],
+    ];
+    for step in steps.concat() {
+        world.step(&step).await;
+    }
+    assert!(world.hits > 0 && world.db[0] == 2, "{} hits, {:?}", world.hits, world.db);
+}
+
 #[test]
 fn a_hit_in_memory_is_never_stale() {
-    run(3000, async || {
-        let (cache, now_ms) = manual_memory(CacheConfig { lease: LEASE, ttl: LEASE * 10_000, ..config() });
-        World::new(cache, Engine::Memory { now_ms })
-    });
+    run(3000, async || memory());
+}
+
+fn memory() -> World {
+    let (cache, now_ms) = manual_memory(CacheConfig { lease: LEASE, ttl: LEASE * 10_000, ..config() });
+    World::new(cache, Engine::Memory { now_ms })
+}
+
+async fn redis(url: &str) -> World {
+    let config = CacheConfig { lease: LEASE, ttl: LEASE, ..config() };
+    let engine = Engine::Redis { raw: Raw::connect(url).await, prefix: config.prefix.clone() };
+    World::new(connect(&config, url).await, engine)
+}
+
+#[tokio::test]
+async fn a_late_renewal_hides_nothing_in_memory() {
+    renew_late(memory()).await;
+}
+
+#[tokio::test]
+async fn a_late_renewal_hides_nothing_in_redis() {
+    renew_late(redis(&shared_redis()).await).await;
 }
 
 #[test]
 fn a_hit_in_redis_is_never_stale() {
     let url = shared_redis();
-    run(250, async || {
-        let config = CacheConfig { lease: LEASE, ttl: LEASE, ..config() };
-        let engine = Engine::Redis { raw: Raw::connect(&url).await, prefix: config.prefix.clone() };
-        World::new(connect(&config, &url).await, engine)
-    });
+    run(250, async || redis(&url).await);
 }
