@@ -9,7 +9,7 @@ use crate::engine::marks::StreamKey;
 /// Independent parts of the table of cached heads, each with its own lock.
 pub(super) const SHARDS: usize = 64;
 
-/// How many cached heads a node keeps. Those that somebody holds stay in any case.
+/// How many cached heads a node keeps, or twice those that somebody holds, which stay in any case.
 pub const MAX_CELLS: usize = 2_000_000;
 
 /// A part of the table of cached heads.

@@ -1,9 +1,9 @@
-//! Into whose inboxes messages of a group go: those who were members when one of them was sent.
+//! Finds the receivers of a group's messages: the members at the time when each was sent.
 
 use crate::base::ids::GroupId;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 
-/// Those who are members now, since before the last of the messages, in the order of their ordinals.
+/// The current members who joined before the last of the messages, in the order of their ordinals.
 static HERE: Statement = Statement::one(
     "select m.ordinal, m.user_id, m.from_seq, m.to_seq
     from memberships m
@@ -13,8 +13,8 @@ static HERE: Statement = Statement::one(
     &[("group_id", Type::Int), ("ordinal", Type::Int), ("last_seq", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// Those who left after the first of the messages was sent. A group may have had any number of members, but few
-/// leave in the time that a message needs.
+/// Former members who left after the first of the messages was sent. A group may have any number of former
+/// members, but few leave while a message is delivered.
 static LEFT: Statement = Statement::one(
     "select m.ordinal, m.user_id, m.from_seq, m.to_seq
     from memberships m

@@ -172,8 +172,8 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
         }
     };
     let write = |page: &Page| Ok(page.body.clone());
-    // A recall of a group's message is followed by a row of the user's own. Messages that expire, or go with their group,
-    // need wake nobody.
+    // A recall of a group's message adds a row to the user's own inbox. Messages that expire, or are
+    // deleted with their group, need not wake anybody.
     let wakers = Wakers { users: [Some(user), None], also: None, shared: false };
     let asked = Asked { tags: &tags, about: Some(user), wait };
     polling::poll_after(&state.polling, asked, wakers, Resource { read, write }, |page: &Page| page.is_empty).await
