@@ -242,6 +242,27 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// A node of 0.1.0 has no step for them: it goes on with the last one.
+    async fn an_older_node_leaves_them_to_the_last_step(world: World) {
+        let mut doomed = world.process(&[], &[("FAILPOINTS", "removal::before_group_messages=return")]).await;
+        let client = doomed.client.clone();
+        client.put("/v1/groups/5", &json!({})).await.ok();
+        drop(Client::try_send(client.request(Method::DELETE, "/v1/groups/5")).await);
+        assert!(!doomed.ended().await.success());
+        let mut hand = Hand::on(&world).await;
+        // More than one batch looks at.
+        hand.run("insert into group_log_members (user_id, group_id, at_second, events)
+            with recursive ids (n) as (select 10 union all select n + 1 from ids where n < 2500)
+            select n, 5, 50, '' from ids")
+        .await;
+        hand.run("update removals set step = 'group'").await;
+        let node = world.node().await;
+        let location = delete(&node.client, 5).await;
+        done(&node.client, &location).await;
+        assert_eq!(hand.text("select cast(count(*) as text) from group_log_members").await, "0");
+        node.stop().await;
+    }
+
     async fn kill_at_each_step_of_a_deletion(world: World) {
         let steps = ["group_messages", "delivery_jobs", "group_members", "memberships", "log_members", "group"];
         let mut groups = Vec::new();
