@@ -61,7 +61,7 @@ impl Summaries {
     /// The answer to a write of the user that raised the revision to this one.
     ///
     /// # Errors
-    /// 500 where what is known of the user is from before the write: the write is done.
+    /// 503 where what is known of the user is from before the write: the write is done.
     pub async fn after_write(&self, user: UserId, written: Revision) -> Result<Response> {
         let summary = self.read(user, Wanted::ALL, Seen::revision_alone(written)).await;
         if summary.entry.as_ref().is_none_or(|entry| entry.revision < written) {

@@ -221,7 +221,7 @@ both_tiers! {
         assert_no_rows(&world).await;
     }
 
-    /// A log may tell of who is no member, and has no index of groups.
+    /// A log may tell of users who are no members.
     async fn what_imports_have_taken_of_its_log_goes_too(world: World) {
         let file = world.dir.join("members.csv");
         std::fs::write(&file, "timestamp,channel,user,event\n50,5,1,leave\n50,6,1,leave\n").unwrap();
