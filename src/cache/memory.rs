@@ -218,7 +218,6 @@ impl Memory {
         &self.epoch
     }
 
-    #[cfg(test)]
     pub(super) fn hub(&self) -> &Hub {
         &self.hub
     }

@@ -35,7 +35,6 @@ pub(crate) use self::read_entry::KEPT_BYTES;
 pub use self::read_entry::{Derived, Entry, ReadEntry, Revision};
 pub use self::redis::{Redis, RedisFacts, SentinelFacts, look_at_redis};
 
-#[cfg(test)]
 use self::hub::Hub;
 use crate::base::ids::UserId;
 
@@ -74,7 +73,6 @@ impl Cache {
         }
     }
 
-    #[cfg(test)]
     fn hub(&self) -> &Hub {
         match self {
             Self::Memory(memory) => memory.hub(),
@@ -245,10 +243,9 @@ impl Cache {
         }
     }
 
-    /// Wakes this node's listeners of these users: after commits made while Redis was away.
-    #[cfg(test)]
-    pub(crate) fn wake_local(&self, users: &[UserId]) {
-        self.hub().wake(users.iter().copied());
+    /// Wakes this node's listeners of these users: Redis, which tells those of other nodes, is away.
+    pub(crate) fn wake_local(&self, users: impl IntoIterator<Item = UserId>) {
+        self.hub().wake(users);
     }
 
     /// What names the running server, so that a node can tell a restart or failover: of a cluster,

@@ -113,7 +113,6 @@ impl Redis {
         &self.epoch
     }
 
-    #[cfg(test)]
     pub(super) fn hub(&self) -> &Hub {
         &self.hub
     }

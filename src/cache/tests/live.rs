@@ -161,7 +161,7 @@ async fn changes_wake_listeners_on_every_node() {
         from.apply_write(Writer(1), &[change(1, 0, 1), change(2, 5, 5)]).await.unwrap();
         assert!(woken_within(&mut one, SOON).await);
         assert!(!woken_within(&mut other, A_WHILE).await, "nothing changed there");
-        to.wake_local(&[user(2)]);
+        to.wake_local([user(2)]);
         assert!(woken_within(&mut other, SOON).await);
     }
     let memory = Cache::memory(config);

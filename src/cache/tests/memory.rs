@@ -124,7 +124,7 @@ async fn listeners_are_bounded() {
     let mut listeners: Vec<_> = (1..=bound).map(|id| cache.listen(user(id))).collect();
     let mut beyond = cache.listen(user(bound + 1));
     beyond.ready().await;
-    cache.wake_local(&[user(bound), user(bound + 1)]);
+    cache.wake_local([user(bound), user(bound + 1)]);
     listeners.last_mut().unwrap().woken().await;
     assert!(tokio::time::timeout(Duration::from_millis(20), beyond.woken()).await.is_err());
     drop(listeners);

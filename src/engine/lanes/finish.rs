@@ -105,11 +105,14 @@ impl Committed {
     /// Brings the cache what changed; whether this writer was inside of all entries all the time.
     /// A writer that was not in time abandons them first, so that its apply changes nothing and only
     /// wakes waiting polls. Its lease may have ended before it was renewed. Then others may have
-    /// committed later, and the entries do not show that.
+    /// committed later, and the entries do not show that. Where it cannot abandon them, it applies
+    /// nothing, and wakes the polls of this node alone.
     async fn tell_cache(&self, cache: &Cache) -> Result<bool, CacheError> {
         let in_time = self.reached.in_time;
-        if !in_time {
-            self.written.abandon_write(cache, self.writer).await?;
+        if !in_time && let Err(error) = self.written.abandon_write(cache, self.writer).await {
+            // The commit has been made, whatever the cache knows of it.
+            cache.wake_local(self.changes.iter().filter(|change| change.before != change.after).map(|change| change.user));
+            return Err(error);
         }
         let was_inside = cache.apply_write(self.writer, Changes { entries: &self.changes, facts: &self.facts }).await?;
         Ok(was_inside && in_time)
