@@ -82,6 +82,13 @@ impl lanes::Command for FeedCommand {
         }
     }
 
+    fn by_user(&self) -> Option<UserId> {
+        match self {
+            Self::Reset { user, .. } => Some(*user),
+            Self::Post { .. } | Self::Delete { .. } | Self::PostMany(_) | Self::Import { .. } => None,
+        }
+    }
+
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
         match self {
             Self::Post { creator, post } => {
@@ -228,6 +235,7 @@ pub(crate) fn look(rows: &mut Rows, user: UserId, followed: &Followed) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::lanes::Command as _;
 
     fn user(id: i64) -> UserId {
         id.try_into().unwrap()
@@ -299,6 +307,16 @@ mod tests {
         rows.revise(user(1), |row| row.following = 1);
         looked(&mut rows, &early);
         assert_eq!(seen(&rows).len(), MAX_OTHERS + 1, "whom the user follows has room beside them");
+    }
+
+    #[test]
+    fn a_reset_has_its_part_of_the_room_of_its_user() {
+        let reset = |creators: i64| {
+            let heads = Snapshot::new((2..2 + creators).map(|creator| (user(creator), 1)).collect());
+            let reset = FeedCommand::Reset { user: user(1), followed: Followed { version: 0, heads } };
+            (reset.by_user(), reset.weight())
+        };
+        assert_eq!([0, 5000].map(reset), [(Some(user(1)), 1), (Some(user(1)), 101)]);
     }
 
     #[test]
