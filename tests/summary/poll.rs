@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use headmark::db::DbResult;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use crate::both_tiers;
-use crate::support::Client;
-use crate::support::Hand;
+use crate::support::{Client, Hand, Node, Reply, eventually};
 
 const SUMMARY: &str = "/v1/users/42/badges";
 
@@ -17,6 +17,30 @@ async fn raise(client: &Client, badge: &str, by: i64) {
 
 async fn summary(client: &Client, query: &str) -> Value {
     client.get(&format!("{SUMMARY}{query}")).await.ok()
+}
+
+/// Polls of a node take turns to read the database, and it has one.
+const ONE_TURN: [&str; 4] = ["--sql-reads", "1", "--sql-read-wait-ms", "1"];
+
+/// Has that turn until it is aborted.
+async fn hold_the_turn(node: &Node) -> JoinHandle<()> {
+    let entries = Arc::clone(&node.app.state().contexts.inbox.entries);
+    let (begun, has_turn) = tokio::sync::oneshot::channel();
+    let mut begun = Some(begun);
+    let reader = tokio::spawn(async move {
+        // Again, as no read may take long.
+        for _ in 0..10 {
+            let endless = async {
+                if let Some(begun) = begun.take() {
+                    begun.send(()).unwrap();
+                }
+                std::future::pending::<DbResult<()>>().await
+            };
+            drop(entries.in_turn(endless).await);
+        }
+    });
+    has_turn.await.unwrap();
+    reader
 }
 
 both_tiers! {
@@ -40,21 +64,11 @@ both_tiers! {
     }
 
     async fn a_write_never_answers_with_the_summary_of_before(world: World) {
-        let node = world.node_with(&["--sql-reads", "1", "--sql-read-wait-ms", "1"]).await;
+        let node = world.node_with(&ONE_TURN).await;
         let client = &node.client;
         raise(client, "mention", 3).await;
         client.post("/v1/users/42/inbox", &json!({"sender_id": 7, "client_id": "a", "content": "x"})).await.ok();
-        // Somebody else has the only turn to read the database.
-        let entries = Arc::clone(&node.app.state().contexts.inbox.entries);
-        let (begun, has_turn) = tokio::sync::oneshot::channel();
-        let reader = tokio::spawn(async move {
-            let endless = async {
-                begun.send(()).unwrap();
-                std::future::pending::<DbResult<()>>().await
-            };
-            entries.in_turn(endless).await
-        });
-        has_turn.await.unwrap();
+        let reader = hold_the_turn(&node).await;
         let writes = [
             (format!("{SUMMARY}/reset"), json!({"up_to": {"mention": 2}})),
             ("/v1/users/42/chats/read".to_owned(), json!({"up_to": {"directs": {"7": 1}}})),
@@ -69,6 +83,25 @@ both_tiers! {
             let unread = [&again["counters"]["mention"]["unread"], &again["chats"]["unread"]];
             assert_eq!(unread, [&json!(1), &json!(0)], "the writes are done");
         }
+        node.stop().await;
+    }
+
+    async fn lists_and_resets_of_the_feed_wait_for_a_turn(world: World) {
+        let node = world.node_with(&ONE_TURN).await;
+        let client = &node.client;
+        raise(client, "mention", 3).await;
+        summary(client, "").await;
+        let reader = hold_the_turn(&node).await;
+        let is_overloaded = |reply: &Reply| (reply.status.as_u16(), &reply.body["code"]) == (503, &json!("overloaded"));
+        for list in ["notifications", "directs", "directs/7", "directs/7/receipts"] {
+            let path = format!("/v1/users/42/{list}");
+            eventually(&path, async || is_overloaded(&client.get(&path).await)).await;
+        }
+        eventually("a reset waits", async || is_overloaded(&client.post("/v1/users/42/feed/reset", &json!({})).await)).await;
+        reader.abort();
+        assert!(reader.await.unwrap_err().is_cancelled());
+        client.post("/v1/users/42/feed/reset", &json!({})).await.ok();
+        client.get("/v1/users/42/notifications").await.ok();
         node.stop().await;
     }
 

@@ -18,7 +18,7 @@ use super::{DirectLevel, DirectMessagesOut, DirectOut, DirectReceiptsOut, Direct
 use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{MAX_HEAD, Seq, UserId};
-use crate::db::{DbResult, in_time};
+use crate::db::DbResult;
 use crate::engine::entries::State;
 use crate::engine::lanes::Answer;
 use crate::features::hidden_receipts::must_share;
@@ -162,7 +162,7 @@ impl InboxContext {
             if tags.matches(&seen.tag(version)) {
                 return Ok(polled(Directs::default()));
             }
-            let directs = in_time(read(now)).await?;
+            let directs = self.entries.in_turn(read(now)).await?;
             // Both should be of one state of the user. One who changes faster than that can be read has the older tag.
             if directs.revision <= entry.revision || read_again == 0 {
                 return Ok(polled(directs));
@@ -314,7 +314,7 @@ async fn get_direct_receipts(
     let read = |_: Seen| {
         let state = state.clone();
         async move {
-            let value = in_time(receipts::read(&state.db, user, peer)).await?;
+            let value = state.entries.in_turn(receipts::read(&state.db, user, peer)).await?;
             state.entries.refuse_erased_to_others(peer).await?;
             must_share(&state.entries, Some(user)).await?;
             Ok(PolledValue { version: Some(receipts::version(value)), value, changes_at: None })

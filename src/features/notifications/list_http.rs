@@ -14,7 +14,6 @@ use super::lists::{self, Page};
 use super::{NotificationEntryOut, Status};
 use crate::base::error::{Error, Result};
 use crate::base::ids::{Name, UserId};
-use crate::db::in_time;
 use crate::engine::entries::State;
 use crate::http::pages::{self, PageOut, PageParams, Position, Wanted};
 use crate::http::params::{IfNoneMatch, Query};
@@ -105,7 +104,7 @@ async fn read(state: &NotificationContext, user: UserId, asked: Asked<'_>, seen:
     let (mut page, mut revision) = (Page::default(), entry.revision);
     if !tags.matches(&seen.tag(Version::from(revision))) {
         let Asked { status, kind, wanted } = asked;
-        page = in_time(lists::page(&state.db, user, status, kind, wanted.after.at, wanted.rows())).await?;
+        page = state.entries.in_turn(lists::page(&state.db, user, status, kind, wanted.after.at, wanted.rows())).await?;
         // What was written since the entry was read shows in the page, whose revision is of the same statement.
         revision = revision.max(page.revision);
     }
