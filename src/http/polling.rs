@@ -153,8 +153,8 @@ pub struct Resource<R, W> {
     pub write: W,
 }
 
-/// Answers a poll about one user's own state: at once, or with `wait` (seconds) when the answer is
-/// another than the client has, or the time is up.
+/// Answers a poll about one user's own state, and what users share in it: at once, or with `wait`
+/// (seconds) when the answer is another than the client has, or the time is up.
 ///
 /// # Errors
 /// Those of `read` and `write`.
@@ -174,8 +174,28 @@ where
     poll_on(node, asked, Wakers::of_user(user), resource).await
 }
 
-/// The same for something that other things decide than one user's own state, such as who has read a
-/// message: `wakers` says which.
+/// The same where nothing that users share is in the answer, nor in its version.
+///
+/// # Errors
+/// Those of `read` and `write`.
+pub async fn poll_own<T, R, F, W>(
+    node: &Polling,
+    user: UserId,
+    wait: u32,
+    tags: &IfNoneMatch,
+    resource: Resource<R, W>,
+) -> Result<Response, Error>
+where
+    R: Fn(Seen) -> F,
+    F: Future<Output = Result<PolledValue<T>, Error>>,
+    W: Fn(&T) -> Result<Bytes, Error>,
+{
+    let asked = Asked { tags, about: Some(user), wait };
+    poll_on(node, asked, Wakers::of_user_alone(user), resource).await
+}
+
+/// The same where other things decide than one user's own state, such as who has read a message: `wakers`
+/// says which.
 ///
 /// # Errors
 /// Those of `read` and `write`.
@@ -237,10 +257,16 @@ pub struct Wakers {
 }
 
 impl Wakers {
-    /// What decides one user's own state.
+    /// A user's own rows, and the heads that users share.
     #[must_use]
     pub fn of_user(user: UserId) -> Self {
-        Self { users: [Some(user), None], also: None, shared: true }
+        Self { shared: true, ..Self::of_user_alone(user) }
+    }
+
+    /// A user's own rows alone.
+    #[must_use]
+    pub fn of_user_alone(user: UserId) -> Self {
+        Self { users: [Some(user), None], also: None, shared: false }
     }
 }
 

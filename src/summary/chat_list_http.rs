@@ -234,7 +234,10 @@ async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitPa
         chat_list::read(state, user, asked, seen, tags).await
     };
     let write = |found: &Chats| polling::json(&found.chats.first().map(|chat| found.out(chat)));
-    polling::poll(&state.groups.polling, user, wait, tags, Resource { read, write }).await
+    match asked {
+        Asked::Direct(_) => polling::poll_own(&state.groups.polling, user, wait, tags, Resource { read, write }).await,
+        Asked::Page(_) | Asked::Group(_) => polling::poll(&state.groups.polling, user, wait, tags, Resource { read, write }).await,
+    }
 }
 
 /// Mark chats as read

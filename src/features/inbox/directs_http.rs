@@ -208,7 +208,7 @@ async fn list_directs(
         next.get_or_init(|| page.next_cursor.clone());
         polling::json(&page)
     };
-    let mut response = polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await?;
+    let mut response = polling::poll_own(&state.polling, user, wait, &tags, Resource { read, write }).await?;
     pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
 }
@@ -238,7 +238,7 @@ async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): 
         Some(chat) => polling::json(chat),
         None => Err(Error::store_unavailable()),
     };
-    polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await
+    polling::poll_own(&state.polling, user, wait, &tags, Resource { read, write }).await
 }
 
 /// Mark a direct chat as read

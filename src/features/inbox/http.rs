@@ -175,9 +175,8 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
     // A recall of a group's message adds a row to the user's own inbox. These raise no revision, and need
     // not wake anybody: a group's messages that expire or are deleted with it, rows that expire and that no
     // list of direct chats shows, and a recalled message of a group that loses the id of an erased sender.
-    let wakers = Wakers { users: [Some(user), None], also: None, shared: false };
     let asked = Asked { tags: &tags, about: Some(user), wait };
-    polling::poll_after(&state.polling, asked, wakers, Resource { read, write }, |page: &Page| page.is_empty).await
+    polling::poll_after(&state.polling, asked, Wakers::of_user_alone(user), Resource { read, write }, |page: &Page| page.is_empty).await
 }
 
 /// Update a device's inbox cursor

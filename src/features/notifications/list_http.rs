@@ -91,7 +91,7 @@ async fn list_notifications(
         next.get_or_init(|| page.next_cursor.clone());
         polling::json(&page)
     };
-    let mut response = polling::poll(&state.polling, user, wait, &tags, Resource { read, write }).await?;
+    let mut response = polling::poll_own(&state.polling, user, wait, &tags, Resource { read, write }).await?;
     pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
 }

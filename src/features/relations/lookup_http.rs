@@ -188,7 +188,7 @@ async fn get_mutes_ids(
 async fn whole(state: &RelationContext, user: UserId, related: Related, params: &WaitParams, tags: &IfNoneMatch) -> Result<Response> {
     let wait = polling::wait_of(params.wait)?;
     let read = |seen: Seen| read_whole(state, user, related, seen.revision());
-    polling::poll(&state.polling, user, wait, tags, Resource { read, write: polling::json::<WholeListOut> }).await
+    polling::poll_own(&state.polling, user, wait, tags, Resource { read, write: polling::json::<WholeListOut> }).await
 }
 
 /// The user's entry names the version of the list; where a store is away, the list as it was last
