@@ -124,7 +124,7 @@ impl lanes::Command for NotificationCommand {
                 needs.user(*user);
                 let of = needs.of::<NotificationRows>();
                 of.types_of.insert(*user);
-                of.above.insert((*user, *up_to));
+                of.seen.insert((*user, *up_to));
             }
             Self::Edit { id, recipients, .. } | Self::Withdraw { id, recipients, .. } | Self::Expire { id, recipients, .. } => {
                 let of = needs.of::<NotificationRows>();

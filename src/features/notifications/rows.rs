@@ -32,8 +32,8 @@ pub struct NotificationNeeds {
     pub open: BTreeSet<OpenKey>,
     /// Some of what users have not read.
     pub unread: BTreeSet<Unread>,
-    /// How many unread entries of each type users have above a seq.
-    pub above: BTreeSet<(UserId, i64)>,
+    /// Up to which seqs users see their lists: how many unread entries of each type become seen.
+    pub seen: BTreeSet<(UserId, i64)>,
     /// Numbers of single types.
     pub types: BTreeSet<TypeKey>,
     /// The numbers of all types.
@@ -55,8 +55,8 @@ pub struct NotificationRows {
     silences: Table<(UserId, UserId), Silence>,
     /// Those of which there may be more than were loaded.
     unfinished: BTreeSet<Unread>,
-    /// Unread entries of a type above a seq, as loaded.
-    above: HashMap<(UserId, i64, Arc<str>), i64>,
+    /// Unread entries of each type above the mark and up to a seq, as loaded, where that is below the end of the list.
+    newly_seen: HashMap<(UserId, i64), HashMap<Arc<str>, i64>>,
 }
 
 impl NotificationRows {
@@ -220,17 +220,23 @@ impl NotificationRows {
         self.unfinished.contains(unread)
     }
 
-    /// How many unread entries of a type a user has above a seq that was asked for: as loaded, and
-    /// what the batch has changed since.
+    /// How many unread entries of a type a user has up to a seq that was asked for, and that is above the
+    /// mark: as loaded, and what the batch has changed since.
     #[must_use]
-    pub fn unread_above(&self, user: UserId, kind: &Arc<str>, seq: i64) -> i64 {
+    pub fn unread_up_to(&self, user: UserId, kind: &Arc<str>, seq: i64) -> i64 {
+        let loaded = self.types.rows.get(&(user, Arc::clone(kind))).and_then(|(loaded, _)| *loaded).unwrap_or_default();
+        let unread = match self.newly_seen.get(&(user, seq)) {
+            Some(of_types) => loaded.seen + of_types.get(kind).copied().unwrap_or(0),
+            // The list ended there, or below.
+            None => loaded.unread,
+        };
         let counts = |entry: &Option<Entry>| {
-            let is_meant = |entry: &Entry| entry.is_unread() && entry.seq > seq && entry.kind == *kind;
+            let is_meant = |entry: &Entry| entry.is_unread() && entry.seq <= seq && entry.kind == *kind;
             i64::from(entry.as_ref().is_some_and(is_meant))
         };
         let mine = self.entries.rows.range((user, NotificationId::MIN)..).take_while(|((of, _), _)| *of == user);
         let since: i64 = mine.map(|(_, (loaded, now))| counts(now) - counts(loaded)).sum();
-        self.above.get(&(user, seq, Arc::clone(kind))).copied().unwrap_or(0) + since
+        unread + since
     }
 
     /// The numbers of a type; None where the user never had any of it.
@@ -288,7 +294,7 @@ impl RowSet for NotificationRows {
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &NotificationNeeds) -> DbResult<()> {
         let unread = try_join_all(needs.unread.iter().map(|unread| store::load_unread(pipeline, unread)));
         let by_id: BTreeSet<_> = needs.entries.union(&needs.holders).copied().collect();
-        let ((notifications, entries, unread, types), (holders, open, above, silences)) = try_join(
+        let ((notifications, entries, unread, types), (holders, open, newly_seen, silences)) = try_join(
             try_join4(
                 sent_store::lock(pipeline, &needs.notifications),
                 store::load_entries(pipeline, &by_id),
@@ -298,7 +304,7 @@ impl RowSet for NotificationRows {
             try_join4(
                 grouped_store::load_holders(pipeline, &needs.holders),
                 grouped_store::load_open(pipeline, &needs.open),
-                store::load_above(pipeline, &needs.above),
+                store::load_newly_seen(pipeline, &needs.seen),
                 silenced::load(pipeline, &needs.silences),
             ),
         )
@@ -316,9 +322,11 @@ impl RowSet for NotificationRows {
             }
             self.take(rows);
         }
-        let above =
-            above.into_iter().filter_map(|(user, seq, kind, unread)| Some(((UserId::try_from(user).ok()?, seq, kind.into()), unread)));
-        self.above.extend(above);
+        for (user, seq, kind, unread) in newly_seen {
+            if let Ok(user) = UserId::try_from(user) {
+                self.newly_seen.entry((user, seq)).or_default().insert(kind.into(), unread);
+            }
+        }
         let kind = |(user, kind, unread, seen): (i64, String, i64, i64)| {
             Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(Count { unread, seen })))
         };
@@ -356,5 +364,37 @@ impl RowSet for NotificationRows {
         for ((user, kind), count) in self.types.changed() {
             parts.entry(*user).or_default().extend(count.map(|count| notification_part(kind, count)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::UnixMs;
+
+    #[test]
+    fn what_is_unread_up_to_a_seq_is_as_loaded_and_as_changed_since() {
+        let (user, kind) = (UserId::try_from(1).unwrap(), Arc::<str>::from("like"));
+        let id = |at: i64| NotificationId::try_from(at).unwrap();
+        let entry = |seq: i64, read_at: i64| {
+            let (kind, group_key, at) = (Arc::clone(&kind), Arc::from(""), UnixMs(1));
+            Some(Entry { seq, kind, group_key, notifications: 1, created_at: at, updated_at: at, read_at: UnixMs(read_at), gone: false })
+        };
+        // The user has seen the list up to 10. It ends at 30.
+        let mut rows = NotificationRows::default();
+        rows.types.insert_loaded([((user, Arc::clone(&kind)), Some(Count { unread: 6, seen: 3 }))]);
+        rows.newly_seen.insert((user, 20), HashMap::from([(Arc::clone(&kind), 2)]));
+        rows.newly_seen.insert((user, 11), HashMap::from([(Arc::from(""), 0)]));
+        rows.entries.insert_loaded([((user, id(1)), entry(15, 0))]);
+        let numbers = |rows: &NotificationRows| [11, 20, 30, 40].map(|seq| rows.unread_up_to(user, &kind, seq));
+        assert_eq!(numbers(&rows), [3, 5, 6, 6]);
+        rows.set_entry(user, id(1), entry(15, 9));
+        assert_eq!(numbers(&rows), [3, 4, 5, 5], "it is read");
+        rows.set_entry(user, id(1), entry(31, 0));
+        assert_eq!(numbers(&rows), [3, 4, 5, 6], "it moved above what was the end");
+        rows.set_entry(user, id(2), entry(32, 0));
+        assert_eq!(numbers(&rows), [3, 4, 5, 7], "another one is new");
+        rows.set_count(user, &kind, Count { unread: 7, seen: 4 });
+        assert_eq!(numbers(&rows), [3, 4, 5, 7], "what the batch has counted is in its entries");
     }
 }

@@ -219,7 +219,7 @@ pub(super) fn see(rows: &mut Rows, user: UserId, up_to: i64) -> SeenNotification
         rows.revise(user, |row| row.notification_seen = mark);
         let of = rows.get_mut::<NotificationRows>();
         for (kind, count) in of.counts_of(user) {
-            let seen = (count.unread - of.unread_above(user, &kind, up_to)).clamp(0, count.unread);
+            let seen = of.unread_up_to(user, &kind, up_to).clamp(0, count.unread);
             of.set_count(user, &kind, super::Count { seen, ..count });
         }
     }

@@ -51,12 +51,19 @@ static LOAD_UNREAD_OF_TYPE: Statement = Statement::one(
     &[("user_id", Type::Int), ("up_to", Type::Int), ("max_rows", Type::Int), ("type", Type::Text)],
 );
 
-/// Nothing of a seq that the user has seen already: the mark stays where it is, however many entries are above.
-static LOAD_ABOVE: Statement = Statement::new(
-    "select r.user_id, r.seq, n.type, count(*)
+/// Nothing of a seq that the user has seen already, as the mark stays where it is. Nothing of one at which the
+/// list ends either: all that is unread is up to there. Of the others a row without a type, and one for each type
+/// of which something becomes seen.
+static LOAD_NEWLY_SEEN: Statement = Statement::new(
+    "select r.user_id, r.seq, '', 0
     from {rows} r
-    join users u on u.user_id = r.user_id and u.notification_seen < r.seq
-    join notification_receivers n on n.user_id = r.user_id and n.seq > r.seq and n.read_at = 0 and n.gone = 0
+    join users u on u.user_id = r.user_id and u.notification_seen < r.seq and u.notification_seq > r.seq
+    union all
+    select r.user_id, r.seq, n.type, count(*)
+    from {rows} r
+    join users u on u.user_id = r.user_id and u.notification_seen < r.seq and u.notification_seq > r.seq
+    join notification_receivers n
+        on n.user_id = r.user_id and n.seq > u.notification_seen and n.seq <= r.seq and n.read_at = 0 and n.gone = 0
     group by r.user_id, r.seq, n.type",
     &[("user_id", Type::Int), ("seq", Type::Int)],
 )
@@ -137,7 +144,7 @@ pub(super) fn statements() -> [&'static Statement; 10] {
         &LOAD_ENTRIES,
         &LOAD_UNREAD,
         &LOAD_UNREAD_OF_TYPE,
-        &LOAD_ABOVE,
+        &LOAD_NEWLY_SEEN,
         &INSERT_ENTRIES,
         &UPDATE_ENTRIES,
         &DELETE_ENTRIES,
@@ -173,13 +180,14 @@ pub(super) async fn load_unread(pipeline: &Pipeline, unread: &Unread) -> DbResul
     pipeline.fetch(&LOAD_UNREAD_OF_TYPE, columns).await
 }
 
-/// Of each user and seq: a type, and how many unread entries of it are above the seq.
-pub(super) async fn load_above(pipeline: &Pipeline, above: &BTreeSet<(UserId, i64)>) -> DbResult<Vec<(i64, i64, String, i64)>> {
-    if above.is_empty() {
+/// Of each user and seq above the mark and below the end of the list: a type, and how many of its unread entries become
+/// seen.
+pub(super) async fn load_newly_seen(pipeline: &Pipeline, seen: &BTreeSet<(UserId, i64)>) -> DbResult<Vec<(i64, i64, String, i64)>> {
+    if seen.is_empty() {
         return Ok(Vec::new());
     }
-    let users = Column::Int(above.iter().map(|(user, _)| user.get()).collect());
-    pipeline.fetch(&LOAD_ABOVE, [users, Column::Int(above.iter().map(|(_, seq)| *seq).collect())]).await
+    let users = Column::Int(seen.iter().map(|(user, _)| user.get()).collect());
+    pipeline.fetch(&LOAD_NEWLY_SEEN, [users, Column::Int(seen.iter().map(|(_, seq)| *seq).collect())]).await
 }
 
 pub(super) async fn load_types_of(pipeline: &Pipeline, users: &BTreeSet<UserId>) -> DbResult<Vec<(i64, String, i64, i64)>> {
