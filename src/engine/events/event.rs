@@ -133,8 +133,8 @@ pub struct NotificationEventOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub actor_id: Option<UserId>,
-    /// The number of recipients when it was sent.
-    #[schema(minimum = 1, example = 1200)]
+    /// The number of recipients when it was sent, less those who were erased since.
+    #[schema(minimum = 0, example = 1200)]
     pub recipient_count: i64,
     /// What happened to it.
     pub change: NotificationChange,

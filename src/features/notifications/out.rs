@@ -40,8 +40,8 @@ pub struct NotificationOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub actor_id: Option<UserId>,
-    /// The number of recipients when it was sent.
-    #[schema(minimum = 1, example = 1200)]
+    /// The number of recipients when it was sent, less those who were erased since.
+    #[schema(minimum = 0, example = 1200)]
     pub recipient_count: i64,
     /// The number of recipients who have read the entry that holds it, including those who deleted
     /// the entry since.
