@@ -267,7 +267,6 @@ async fn list_user_broadcasts(
 /// Send back the `head` of the unread summary as `up_to` to clear exactly what the user saw. A
 /// repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/broadcasts/{channel}/read", tag = "broadcasts",
-    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("channel" = Name, Path, example = "system")),
     request_body(content = ReadBroadcastsIn, description = "Optional. Default: all current items"),
     responses(

@@ -98,7 +98,6 @@ async fn light_dot(
 ///
 /// Clears the dot for this user until it is lit again. A repeat changes nothing.
 #[utoipa::path(post, path = "/v1/users/{user}/dots/{dot}/clear", tag = "dots",
-    extensions(("x-problems" = json!(["too_many"]))),
     params(("user" = UserOrMe, Path), ("dot" = Name, Path, example = "mall")),
     request_body(content = ClearDotIn, description = "Optional. Default: the current head"),
     responses(
