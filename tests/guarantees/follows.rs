@@ -80,6 +80,19 @@ async fn crowd(nodes: &Nodes, steps: usize, trouble: impl AsyncFnOnce(&AtomicBoo
     follows
 }
 
+/// Follows, also where a slow machine has a node refuse it for now: a repeat changes nothing. How often that was.
+async fn follow_patiently(client: &Client, follower: i64, followee: i64) -> usize {
+    for refused in 0..50 {
+        let reply = Client::send(client.request(Method::PUT, &path(follower, followee))).await;
+        if reply.status != 503 {
+            assert_eq!(reply.ok()["following"], true);
+            return refused;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{follower} cannot follow {followee}");
+}
+
 fn ids(items: &[Value]) -> BTreeSet<i64> {
     items.iter().map(|item| item["user_id"].as_str().unwrap().parse().unwrap()).collect()
 }
@@ -157,35 +170,33 @@ both_tiers! {
     async fn a_star_gains_ten_thousand_followers_at_once(world: World) {
         const STAR: i64 = 1;
         const FANS: i64 = 10_000;
-        let mut running = vec![world.node_with(&["--follower-badge", "fans"]).await];
+        // What counts is that no follow is lost, not how long it takes.
+        let args = ["--follower-badge", "fans", "--write-timeout-ms", "80000"];
+        let mut running = vec![world.node_with(&args).await];
         if world.tier == Tier::Server {
-            running.push(world.node_with(&["--follower-badge", "fans"]).await);
+            running.push(world.node_with(&args).await);
         }
         let clients: Vec<_> = running.iter().map(|node| node.client.clone()).collect();
         let follow = |fan: i64| {
             let client = clients[usize::try_from(fan).unwrap() % clients.len()].clone();
-            async move { assert_eq!(client.follow(fan, STAR).await["following"], true) }
+            async move { follow_patiently(&client, fan, STAR).await }
         };
         let burst = async {
-            futures_util::stream::iter(2..FANS + 2).map(follow).buffer_unordered(400).collect::<Vec<()>>().await;
-            false
+            let refused: Vec<usize> = futures_util::stream::iter(2..FANS + 2).map(follow).buffer_unordered(400).collect().await;
+            refused.into_iter().sum::<usize>()
         };
         // Meanwhile others go on: the star is nowhere where they would queue.
         let others = async {
-            for target in 1..=5 {
-                clients[0].follow(50_000 + target, 60_000).await;
-            }
-            std::future::pending::<bool>().await
+            join_all((1..=5).map(|other| follow_patiently(&clients[0], 50_000 + other, 60_000))).await;
+            assert_eq!(clients[0].get("/v1/users/60000/relation-counts").await.ok()["followers"], 5);
         };
-        let went_on = async { crate::support::eventually_within(60, "others follow beside it", async || clients[0].get("/v1/users/60000/relation-counts").await.ok()["followers"] == 5).await; true };
         tokio::pin!(burst);
-        let first = tokio::select! {
-            first = &mut burst => first,
-            first = others => first,
-            first = went_on => first,
-        };
-        assert!(first, "five follows of others took longer than ten thousand of the star");
-        burst.await;
+        tokio::select! {
+            _ = &mut burst => panic!("five follows of others took longer than ten thousand of the star"),
+            () = others => {}
+        }
+        let refused = burst.await;
+        assert!(refused < 500, "{refused} of them were refused");
         for client in &clients {
             let counts = client.get(&format!("/v1/users/{STAR}/relation-counts")).await.ok();
             assert_eq!((&counts["following"], &counts["followers"], &counts["mutuals"]), (&json!(0), &json!(FANS), &json!(0)));
