@@ -1,6 +1,8 @@
 //! Callers who take more than their part: closed windows, many waits, many requests at once.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -190,31 +192,36 @@ both_tiers! {
     }
 
     async fn heavy_writes_of_one_user_keep_nobody_out(world: World) {
-        let node = world.node_with(&[&CREDENTIALS[..], &["--lane-queue", "4000", "--lanes", "1"]].concat()).await;
+        // Room for two of the heavy ones, and time for all of them one after the other.
+        let bounds = ["--lane-queue", "4000", "--lanes", "1", "--write-timeout-ms", "80000"];
+        let node = world.node_with(&[&CREDENTIALS[..], &bounds[..]].concat()).await;
         // None of these chats is there, which shows only once it is its turn.
         let chats: Value = (1..=1000).map(|id| (id.to_string(), json!(0))).collect::<serde_json::Map<_, _>>().into();
         let body = json!({"up_to": {"groups": chats, "directs": chats}});
         let (heavy, light) = (node.user(1), node.user(2));
-        let ends = tokio::time::Instant::now() + Duration::from_secs(3);
-        let loops = (0..20).map(|_| {
-            let (heavy, body) = (heavy.clone(), body.clone());
+        let over = Arc::new(AtomicBool::new(false));
+        let loops = (0..8).map(|_| {
+            let (heavy, body, over) = (heavy.clone(), body.clone(), Arc::clone(&over));
             tokio::spawn(async move {
-                let mut refused = 0;
-                while tokio::time::Instant::now() < ends {
-                    refused += usize::from(heavy.post("/v1/users/me/chats/read", &body).await.status == 503);
+                let mut statuses = Vec::new();
+                while !over.load(Ordering::SeqCst) {
+                    statuses.push(heavy.post("/v1/users/me/chats/read", &body).await.status.as_u16());
                 }
-                refused
+                statuses
             })
         });
         let loops: Vec<_> = loops.collect();
-        let mut written = 0;
-        while tokio::time::Instant::now() < ends {
+        // A slow machine needs longer for as many.
+        let (began, mut written) = (tokio::time::Instant::now(), 0);
+        while (written < 20 || began.elapsed() < Duration::from_secs(3)) && began.elapsed() < Duration::from_secs(120) {
             light.post("/v1/users/me/badges/mention/reset", &json!({})).await.ok();
             written += 1;
         }
-        assert!(written > 10, "{written}");
+        over.store(true, Ordering::SeqCst);
+        assert!(written >= 20, "{written}");
         for ended in loops {
-            assert_eq!(ended.await.unwrap(), 0, "they wait for each other");
+            let statuses = ended.await.unwrap();
+            assert!(!statuses.is_empty() && !statuses.contains(&503), "they wait for each other: {statuses:?}");
         }
         node.stop().await;
     }
