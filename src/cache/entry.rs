@@ -115,14 +115,15 @@ impl EntryState {
             self.shown = None;
         }
         let fits = |shown: &&mut Arc<ReadEntry>| shown.revision == change.before || (!changes && shown.revision > change.before);
-        let Some(shown) = self.shown.as_mut().filter(|shown| sound && fits(shown)) else {
+        let shown = self.shown.as_mut().filter(|shown| sound && fits(shown));
+        let (Some(shown), Some(parts)) = (shown, &change.parts) else {
             self.taint();
             return false;
         };
         if changes {
             ReadEntry::change(shown, |entry| {
                 entry.revision = change.after;
-                change.parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));
+                parts.iter().for_each(|(field, value)| entry.parts.insert(field, value));
             });
         }
         self.dirty = !self.writers.is_empty();

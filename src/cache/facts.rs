@@ -14,8 +14,8 @@ use crate::base::ids::UserId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FactsChange {
     pub user: UserId,
-    /// The others, with the new numbers. None where nothing changed.
-    pub codes: Vec<(UserId, u8)>,
+    /// The others, with the new numbers: none where nothing changed. None where the writer's begin found no facts.
+    pub codes: Option<Vec<(UserId, u8)>>,
 }
 
 impl Cache {

@@ -30,7 +30,7 @@ pub use self::hub::Listener;
 pub use self::lists::{HISTORY_STEP, ListKey, ListVersion};
 pub use self::memory::Memory;
 pub use self::parts::Parts;
-pub use self::protocol::{CacheError, Change, Changes, FillToken, Lookup, READ_LEASE, RedisStream, SharedRun, Writer, Written};
+pub use self::protocol::{Begun, CacheError, Change, Changes, FillToken, Lookup, READ_LEASE, RedisStream, SharedRun, Writer, Written};
 pub(crate) use self::read_entry::KEPT_BYTES;
 pub use self::read_entry::{Derived, Entry, ReadEntry, Revision};
 pub use self::redis::{Redis, RedisFacts, SentinelFacts, look_at_redis};
@@ -93,19 +93,18 @@ impl Cache {
     }
 
     /// Before the commit: puts the writer into these entries and facts and marks them dirty, for one
-    /// lease. Doing it again renews the lease. Returns until when other nodes may show copies of
-    /// what the entries said, if any may.
+    /// lease. Doing it again renews the lease.
     ///
     /// # Errors
     /// If any of them could not be entered; then the transaction must not commit. Those that were
     /// stay dirty.
-    pub async fn begin_write(&self, written: impl Into<Written<'_>>, writer: Writer) -> Result<Option<Instant>, CacheError> {
+    pub async fn begin_write(&self, written: impl Into<Written<'_>>, writer: Writer) -> Result<Begun, CacheError> {
         let written = written.into();
         match self {
             Self::Memory(memory) => memory.begin_write(written.users, writer),
             Self::Redis(redis) => return redis.begin_write(written, writer).await,
         }
-        Ok(None)
+        Ok(Begun::default())
     }
 
     /// What the cache knows of a user.

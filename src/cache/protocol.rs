@@ -1,5 +1,6 @@
 //! What callers of a cache say and hear: who writes, what a reader finds, what a commit changed.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,8 +44,20 @@ pub struct Change {
     pub before: Revision,
     /// The revision after it; equal to `before` where nothing changed.
     pub after: Revision,
-    /// The parts that changed, with their new values. None without a new revision.
-    pub parts: Parts,
+    /// The parts that changed, with their new values: none without a new revision. None where the writer's
+    /// begin found no entry.
+    pub parts: Option<Parts>,
+}
+
+/// What a writer's begin finds.
+#[derive(Debug, Clone, Default)]
+pub struct Begun {
+    /// Until when other nodes may show copies of what the entries said, if any may.
+    pub shown_until: Option<Instant>,
+    /// The users without an entry. Nothing needs to be applied to those.
+    pub absent_users: HashSet<UserId>,
+    /// The same of facts.
+    pub absent_facts: HashSet<UserId>,
 }
 
 /// What a transaction may change: entries of users, and facts of users.

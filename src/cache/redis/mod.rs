@@ -49,13 +49,13 @@ use self::copies::Copies;
 use self::ending::Ending;
 use self::reads::Reads;
 use self::run::TrustedRun;
-use self::scripts::{Applied, Outcome, Scripts, is_yes, read_applied};
+use self::scripts::{Applied, Outcome, Scripts, read_applied, read_begun};
 use self::shared::{Shared, unexpected_reply};
 use self::wire::{Connected, away};
 use super::hub::{Hub, Listener};
 use super::meters::Meters;
 use super::nonce::Nonces;
-use super::{CacheConfig, CacheError, Changes, READ_LEASE, RedisConfig, SharedRun, Writer, Written};
+use super::{Begun, CacheConfig, CacheError, Changes, READ_LEASE, RedisConfig, SharedRun, Writer, Written};
 use crate::base::ids::UserId;
 use crate::base::threads;
 
@@ -81,7 +81,7 @@ impl Redis {
     /// Connects and loads the scripts. Where Redis is away, the breaker is open from the start: a
     /// restart in the middle of an outage must not make it a larger one.
     pub(super) async fn connect(config: CacheConfig, redis: RedisConfig) -> Result<Self, CacheError> {
-        let scripts = Scripts::new(&config);
+        let scripts = Scripts::new(&config, redis.cluster);
         let (connected, breaker, meters) = (wire::connect(&redis, &scripts).await, Breaker::default(), Meters::new());
         let connected = match connected {
             Ok(connected) => connected,
@@ -159,15 +159,25 @@ impl Redis {
         written.users.iter().map(|&user| shared.key(user)).chain(facts).collect()
     }
 
-    pub(super) async fn begin_write(&self, written: Written<'_>, writer: Writer) -> Result<Option<Instant>, CacheError> {
+    pub(super) async fn begin_write(&self, written: Written<'_>, writer: Writer) -> Result<Begun, CacheError> {
         let shared = &self.shared;
-        let readers = shared.readers_key();
-        let call = |keys: &[String], form| shared.scripts.begin_write(form, keys, readers.as_deref(), writer, shared.node);
+        let call = |keys: &[String], form| shared.scripts.begin_write(form, keys, writer, shared.node);
         let replies = shared.run_chunks(&self.keys(written), call).await?;
         // Other nodes are waited for. This one is not: it does not show what it has any more.
         self.reads.copies.remove_all(written.users.iter().copied());
-        let others = replies.iter().any(is_yes);
-        Ok(others.then(|| Instant::now() + READ_LEASE))
+        let (mut is_shown, mut absent) = (false, Vec::with_capacity(written.users.len() + written.facts.len()));
+        for reply in &replies {
+            let (shown, are_absent) = read_begun(reply).ok_or_else(unexpected_reply)?;
+            is_shown |= shown;
+            absent.extend(are_absent);
+        }
+        let (users, facts) = absent.split_at_checked(written.users.len()).ok_or_else(unexpected_reply)?;
+        let those = |all: &[UserId], absent: &[bool]| all.iter().zip(absent).filter(|(_, absent)| **absent).map(|(user, _)| *user).collect();
+        Ok(Begun {
+            shown_until: is_shown.then(|| Instant::now() + READ_LEASE),
+            absent_users: those(written.users, users),
+            absent_facts: those(written.facts, facts),
+        })
     }
 
     /// What was read, if that is still what may be read: meanwhile another run may have taken the place

@@ -278,9 +278,8 @@ impl Reads {
     async fn renew(&self, shared: &Shared) -> Result<u64, CacheError> {
         let connection = self.open().filter(|connection| connection.tells);
         let connection = connection.ok_or_else(|| CacheError::Away("no connection".to_owned()))?;
-        let key = shared.readers_key().ok_or_else(unexpected_reply)?;
         for form in [Form::Hash, Form::Text] {
-            let call = vec![shared.scripts.read_lease(form, &key, shared.node)];
+            let call = vec![shared.scripts.read_lease(form, shared.node).ok_or_else(unexpected_reply)?];
             let sent = Instant::now();
             let replies = connection.note(shared.send_uncounted(connection.wire.clone(), call, shared.deadline()).await)?;
             match replies.first() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_redis::redis::{Cmd, Script, Value, cmd};
+use deadpool_redis::redis::{Cmd, Script, ToRedisArgs, Value, cmd};
 use rand::RngExt as _;
 
 use super::pieces::{Packed, Pieces};
@@ -36,6 +36,8 @@ pub(super) struct Scripts {
     apply: Source,
     abandon: Source,
     read_lease: Source,
+    /// None on a cluster, where no key is beside all others.
+    beside: Option<Beside>,
     lease_ms: u64,
     ttl_ms: u64,
 }
@@ -49,9 +51,17 @@ const SPREAD: u64 = 8;
 /// before. A bypass holds for longer after the last reader can have been given a token.
 const TOKEN_LIFE: Duration = Duration::from_secs(10);
 
-/// The life of the list of nodes that hold a read lease. Far longer than that of an entry, so that
-/// it is not what Redis evicts first.
-const READERS_TTL_MS: u64 = 24 * 60 * 60 * 1000;
+/// The keys beside all entries.
+struct Beside {
+    /// The writers of entries that are not there.
+    writers: String,
+    /// The nodes that hold a read lease.
+    readers: String,
+}
+
+/// The life of the keys beside the entries. Far longer than that of an entry, so that they are not what
+/// Redis evicts first.
+const BESIDE_TTL_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How many fields a hash of facts may have as a list, through which HMGET goes once for each
 /// field. A value that is too long for such a list makes it a table.
@@ -120,7 +130,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl Scripts {
-    pub(super) fn new(config: &CacheConfig) -> Self {
+    pub(super) fn new(config: &CacheConfig, is_cluster: bool) -> Self {
         Self {
             begin: script!("begin.lua"),
             get: script!("get.lua"),
@@ -128,6 +138,7 @@ impl Scripts {
             apply: script!("apply.lua"),
             abandon: script!("abandon.lua"),
             read_lease: script!("read_lease.lua"),
+            beside: (!is_cluster).then(|| Beside { writers: format!("{}writers", config.prefix), readers: format!("{}readers", config.prefix) }),
             lease_ms: millis(config.lease),
             // Dirt must not expire before the lease that it stands for.
             ttl_ms: millis(config.ttl.max(config.lease)),
@@ -145,19 +156,28 @@ impl Scripts {
         self.ttl_ms - rand::rng().random_range(0..=self.ttl_ms / SPREAD)
     }
 
-    /// Its reply is for [`is_yes`].
-    pub(super) fn begin_write(&self, form: Form, keys: &[String], readers: Option<&str>, writer: Writer, node: u64) -> Cmd {
-        let mut call = self.begin.call_on(form, keys.len() + usize::from(readers.is_some()));
-        let node = readers.map_or_else(String::new, |_| hex(node));
-        call.arg(keys).arg(readers).arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms).arg(node);
-        call.arg(millis(READ_LEASE)).arg(READERS_TTL_MS);
+    /// A call on these entries, those who write where an entry is not there, and one more key.
+    fn call(&self, script: &Source, form: Form, keys: &[impl ToRedisArgs], more: Option<&String>) -> Cmd {
+        let writers = self.beside.as_ref().map(|beside| &beside.writers);
+        let mut call = script.call_on(form, keys.len() + usize::from(writers.is_some()) + usize::from(more.is_some()));
+        call.arg(keys).arg(writers).arg(more);
         call
     }
 
-    pub(super) fn read_lease(&self, form: Form, readers: &str, node: u64) -> Cmd {
-        let mut call = self.read_lease.call(form, readers);
-        call.arg(hex(node)).arg(self.lease_ms).arg(READERS_TTL_MS);
+    /// Its reply is for [`read_begun`].
+    pub(super) fn begin_write(&self, form: Form, keys: &[String], writer: Writer, node: u64) -> Cmd {
+        let readers = self.beside.as_ref().map(|beside| &beside.readers);
+        let mut call = self.call(&self.begin, form, keys, readers);
+        call.arg(hex(writer.0)).arg(self.lease_ms).arg(self.ttl_ms).arg(readers.map(|_| hex(node)).unwrap_or_default());
+        call.arg(millis(READ_LEASE)).arg(BESIDE_TTL_MS);
         call
+    }
+
+    /// None on a cluster.
+    pub(super) fn read_lease(&self, form: Form, node: u64) -> Option<Cmd> {
+        let mut call = self.read_lease.call(form, &self.beside.as_ref()?.readers);
+        call.arg(hex(node)).arg(self.lease_ms).arg(BESIDE_TTL_MS);
+        Some(call)
     }
 
     /// Its reply is for [`read_lookup`].
@@ -171,7 +191,7 @@ impl Scripts {
     }
 
     fn get_with(&self, form: Form, key: &str, nonce: u64, epoch: i64, wants_fields: bool) -> Cmd {
-        let mut call = self.get.call(form, key);
+        let mut call = self.call(&self.get, form, &[key], None);
         call.arg(hex(nonce)).arg(self.ttl_ms).arg(epoch).arg(u8::from(wants_fields)).arg(millis(TOKEN_LIFE));
         call
     }
@@ -208,28 +228,30 @@ impl Scripts {
         epoch: i64,
         changes: &[Applied<'_>],
     ) -> Cmd {
-        let mut call = self.apply.call_on(form, keys.len());
-        call.arg(keys).arg(hex(writer.0)).arg(epoch).arg(prefix);
+        let mut call = self.call(&self.apply, form, keys, None);
+        call.arg(hex(writer.0)).arg(epoch).arg(prefix).arg(keys.len());
         for change in changes {
             match change {
-                Applied::Entry(change) => {
-                    let parts = packed(&change.parts);
+                Applied::Entry(Change { before, after, parts: Some(parts), .. }) => {
+                    let parts = packed(parts);
                     let count: usize = parts.iter().map(Packed::count).sum();
-                    call.arg(change.before).arg(2 + 2 * count).arg("!r").arg(change.after);
+                    call.arg(*before).arg(2 + 2 * count).arg("!r").arg(*after);
                     add_fields(&mut call, &parts);
                 }
-                Applied::Facts(change) => {
-                    call.arg("").arg(2 * change.codes.len());
-                    add_codes(&mut call, &change.codes);
+                Applied::Facts(FactsChange { codes: Some(codes), .. }) => {
+                    call.arg("").arg(2 * codes.len());
+                    add_codes(&mut call, codes);
                 }
+                Applied::Entry(Change { before, after, parts: None, .. }) if before != after => drop(call.arg("+").arg(0)),
+                Applied::Entry(_) | Applied::Facts(_) => drop(call.arg("-").arg(0)),
             }
         }
         call
     }
 
     pub(super) fn abandon_write(&self, form: Form, keys: &[String], writer: Writer) -> Cmd {
-        let mut call = self.abandon.call_on(form, keys.len());
-        call.arg(keys).arg(hex(writer.0));
+        let mut call = self.call(&self.abandon, form, keys, None);
+        call.arg(hex(writer.0)).arg(keys.len());
         call
     }
 }
@@ -261,6 +283,14 @@ pub(super) fn read_applied(reply: &Value) -> Option<Vec<Outcome>> {
         _ => None,
     };
     answers.iter().map(outcome).collect()
+}
+
+/// The reply of `begin.lua`: whether other nodes may show copies, and of each key whether it is not
+/// there. None if it has another form.
+pub(super) fn read_begun(reply: &Value) -> Option<(bool, impl Iterator<Item = bool>)> {
+    let Value::BulkString(flags) = reply else { return None };
+    let (shown, absent) = flags.split_first()?;
+    Some((*shown == b'1', absent.iter().map(|flag| *flag == b'1')))
 }
 
 /// Whether a script that may refuse did what it was asked.

@@ -79,12 +79,6 @@ impl Shared {
         (format!("{}{{u:", self.config.prefix), "}")
     }
 
-    /// Where the nodes with a read lease are. On a cluster there are none: no key is beside all
-    /// others.
-    pub(super) fn readers_key(&self) -> Option<String> {
-        (!self.redis.cluster).then(|| format!("{}readers", self.config.prefix))
-    }
-
     /// How many keys go into one call of a script that takes many.
     pub(super) fn keys_per_call(&self) -> usize {
         if self.redis.cluster { 1 } else { KEYS_PER_CALL }

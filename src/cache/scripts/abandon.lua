@@ -1,13 +1,15 @@
 -- A writer goes without having applied anything: its transaction was aborted, or the outcome is not known. The entries stay dirty.
 --
--- KEYS  the users' hashes (on a cluster only one)
--- ARGV  1 writer
--- Returns the number of keys.
--- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c  ->  2
+-- KEYS  the users' hashes, then the writers of entries that are not there (on a cluster one hash alone)
+-- ARGV  1 writer  2 number of hashes
+-- Returns the number of hashes.
+-- Example: EVALSHA <sha> 3 hm:{u:42} hm:{u:43} hm:writers 9f2c 2  ->  2
 
 local now = now_ms()
+local users = tonumber(ARGV[2])
+leave_absent(users, ARGV[1], now)
 each_key(function(key)
   local found = redis.call('HMGET', key, '!w', '!d', '!r')
   abandon(key, (others(found[1], ARGV[1], now)), found[2], found[3])
-end)
-return #KEYS
+end, users)
+return users

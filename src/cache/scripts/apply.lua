@@ -1,14 +1,16 @@
 -- A writer brings what it committed: applied to each entry that shows the revision that the transaction found, if nobody has abandoned it
 -- in the meantime (who may have committed later); otherwise this writer abandons it. The entry is clean if nobody else is inside.
 -- Polls that wait are woken either way, if something changed. Facts are applied only by a writer that was alone from its begin on.
+-- Where the entry is not there, nothing is applied.
 --
--- KEYS  the users' hashes (on a cluster only one)
--- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix); then for each key:
+-- KEYS  the users' hashes, then the writers of entries that are not there (on a cluster one hash alone)
+-- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix)  4 number of hashes; then for each of them:
 --       revision before, number of words that follow, '!r' and the revision after, changed parts as field and value in turn;
---       of facts: '', number of words that follow, changed facts as field and value in turn
+--       of facts: '', number of words that follow, changed facts as field and value in turn;
+--       of what was not there at the begin: '+' if it changed and polls are to be woken, else '-', and 0
 -- Returns for each key 1 if the entry is clean, 2 if the writer was not inside any more (so that others may have filled it with what was there
 -- before), else 0.
--- Example: EVALSHA <sha> 2 hm:{u:42} hm:{u:43} 9f2c 3 hm: 8 4 !r 9 u '812;c:mention 120 4' 5 2 !r 5  ->  { 1, 0 }
+-- Example: EVALSHA <sha> 3 hm:{u:42} hm:{u:43} hm:writers 9f2c 3 hm: 2 8 4 !r 9 u '812;c:mention 120 4' 5 2 !r 5  ->  { 1, 0 }
 
 local MOST_FACTS = 16384
 
@@ -85,18 +87,32 @@ local function apply_facts(key, first, last)
   return end_write(key, kept)
 end
 
+-- It was not there at the begin, and this writer is not inside any more: others may have filled in what was there before.
+local function void(key)
+  local found = redis.call('HMGET', key, '!w', '!d', '!r')
+  abandon(key, (others(found[1], ARGV[1], now)), found[2], found[3])
+  return 2
+end
+
+local users = tonumber(ARGV[4])
+local left = leave_absent(users, ARGV[1], now)
 local answers = {}
-local at = 4
+local at = 5
 each_key(function(key, number)
-  local before, after, first, last = ARGV[at], ARGV[at + 3], at + 2, at + 1 + ARGV[at + 1]
+  local before, first, last = ARGV[at], at + 2, at + 1 + ARGV[at + 1]
   at = last + 1
-  if before == '' then
+  local changed = before == '+'
+  if left[number] then
+    answers[number] = 0
+  elseif before == '+' or before == '-' then
+    answers[number] = void(key)
+  elseif before == '' then
     answers[number] = apply_facts(key, first, last)
-    return
+  else
+    answers[number] = apply(key, before, first, last)
   end
-  answers[number] = apply(key, before, first, last)
-  if before ~= after then
+  if changed or first < last and before ~= '' and before ~= ARGV[first + 1] then
     redis.call('PUBLISH', ARGV[3] .. 'wake:' .. string.sub(key, #ARGV[3] + 1), '')
   end
-end)
+end, users)
 return answers

@@ -1,22 +1,53 @@
 -- A write begins, before its commit: the entries are dirty from here on, and fill tokens given out earlier die.
 --
--- KEYS  the users' hashes, then the nodes that hold a read lease (on a cluster one hash alone)
+-- KEYS  the users' hashes, then the writers of entries that are not there and the nodes that hold a read lease (on a cluster one hash alone)
 -- ARGV  1 writer  2 lease_ms  3 ttl_ms (not below the lease, so that dirt outlives it)  4 the writer's node ('' on a cluster)
---       5 read_lease_ms  6 ttl_ms of the list of nodes
--- Returns 1 if other nodes may show copies of these entries for one read lease more, else 0.
--- Example: EVALSHA <sha> 3 hm:{u:42} hm:{u:43} hm:readers 9f2c 5000 60000 77aa 5 86400000  ->  1
+--       5 read_lease_ms  6 ttl_ms of the last two keys
+-- Returns '1' if other nodes may show copies of these entries for one read lease more, else '0'; then for each of the hashes '1' if it is not there,
+-- else '0'.
+-- Example: EVALSHA <sha> 4 hm:{u:42} hm:{u:43} hm:writers hm:readers 9f2c 5000 60000 77aa 5 86400000  ->  '101'
 
 local now = now_ms()
 local own = ARGV[1] .. '=' .. string.format('%.0f', now + ARGV[2])
-local users = ARGV[4] == '' and #KEYS or #KEYS - 1
+local is_cluster = ARGV[4] == ''
+local users = is_cluster and #KEYS or #KEYS - 2
 
-each_key(function(key)
-  local found = redis.call('HMGET', key, '!w', '!d', '!g', '!s', '!r')
-  local kept, renewed, died = others(found[1], ARGV[1], now)
-  local writers = own
-  if kept ~= '' then
-    writers = kept .. ';' .. own
+-- These writers and this one.
+local function join(kept)
+  return kept == '' and own or kept .. ';' .. own
+end
+
+-- Takes out up to two entries whose writers died: what dead nodes leave does not pile up.
+local function tidy(key)
+  local found = redis.call('HRANDFIELD', key, 2, 'WITHVALUES')
+  for at = 1, #found, 2 do
+    if others(found[at + 1], '', now) == '' then
+      redis.call('HDEL', key, found[at])
+    end
   end
+end
+
+-- Enters entries that are not there.
+local function enter_absent(absent)
+  local key = KEYS[users + 1]
+  tidy(key)
+  local found, fields = redis.call('HMGET', key, unpack(absent)), {}
+  for at = 1, #absent do
+    fields[#fields + 1] = absent[at]
+    fields[#fields + 1] = found[at] and join((others(found[at], ARGV[1], now))) or own
+  end
+  set_fields(key, fields, 1)
+  redis.call('PEXPIRE', key, ARGV[6])
+end
+
+-- Enters an entry; false where it is not there, and nothing was done.
+local function enter(key)
+  local found = redis.call('HMGET', key, '!w', '!d', '!g', '!s', '!r')
+  if not is_cluster and not (found[1] or found[2] or found[5]) then
+    return false
+  end
+  local kept, renewed, died = others(found[1], ARGV[1], now)
+  local writers = join(kept)
   local dirt = '1'
   if found[2] == '2' or #writers > LISTPACK_VALUE_BYTES then
     dirt = '2'
@@ -41,28 +72,53 @@ each_key(function(key)
   if not lives_on then
     redis.call('PEXPIRE', key, ARGV[3])
   end
-end, users)
+  return true
+end
+
+-- Which of them are not there.
+local function enter_all()
+  if not is_cluster and redis.call('EXISTS', unpack(KEYS, 1, users)) == 0 then
+    enter_absent({ unpack(KEYS, 1, users) })
+    return string.rep('1', users)
+  end
+  local absent, flags = {}, {}
+  local done, failure = pcall(each_key, function(key, number)
+    local entered = enter(key)
+    flags[number] = entered and '0' or '1'
+    if not entered then
+      absent[#absent + 1] = key
+    end
+  end, users)
+  if #absent > 0 then
+    enter_absent(absent)
+  end
+  if not done then
+    error(failure)
+  end
+  return table.concat(flags)
+end
 
 -- Whether a node other than this one may hold a read lease. Where the list of them was lost, nobody knows until the leases of then are over.
 local function is_read_elsewhere(key)
   redis.set_repl(redis.REPL_NONE)
   if redis.call('HSETNX', key, '!from', string.format('%.0f', now)) == 1 then
     redis.call('PEXPIRE', key, ARGV[6])
-    return 1
+    return '1'
   end
-  local found = 0
+  local found = '0'
   local fields = redis.call('HGETALL', key)
   for at = 1, #fields, 2 do
     local node, time = fields[at], tonumber(fields[at + 1])
     if node == '!from' then
-      found = now <= time + ARGV[5] and 1 or found
+      found = now <= time + ARGV[5] and '1' or found
     elseif time <= now then
       redis.call('HDEL', key, node)
     elseif node ~= ARGV[4] then
-      found = 1
+      found = '1'
     end
   end
   return found
 end
 
-return users < #KEYS and is_read_elsewhere(KEYS[#KEYS]) or 0
+local absent = enter_all()
+return (is_cluster and '0' or is_read_elsewhere(KEYS[#KEYS])) .. absent

@@ -9,6 +9,10 @@
 --   !s  tainted: one abandoned the entry, or died, while others were inside. It may have committed after any of those, so that none of
 --       them knows the newest state: they leave it to the next fill. Over once they are gone, for anyone who enters later commits later.
 
+-- Most users whom a write reaches have no entry, and nothing is kept for them. Who writes to those is in one hash, 'writers': by the key of the entry
+-- that is not there, the writers as '!w' would have them. While one is inside, no reader is given a token. So the entry stays away, and there is
+-- nothing to apply to it. On a cluster, where no key is beside all others, such an entry is a hash with '!d' and '!w'.
+
 -- A second hash, for a look-up of many, has the user's facts: what the user and others are to each other, as a number by the other's id. One who is
 -- not in it is nothing to the user. It obeys the same protocol at one revision, FACTS, which tells nothing of what is missing: so a write that begins
 -- on dirty facts makes them show nothing, and no write lets them live for longer.
@@ -63,6 +67,43 @@ local function abandon(key, kept, dirt, shown)
     redis.call('HSET', key, '!w', kept, '!s', '1')
     redis.call('HDEL', key, '!g')
   end
+end
+
+-- Takes a writer out of the first `users` entries, where they are not there; where it was inside, by the number of the key.
+local function leave_absent(users, own, now)
+  local key, left, inside, gone = KEYS[users + 1], {}, {}, {}
+  if not key then
+    return left
+  end
+  local found, last, kept, present = redis.call('HMGET', key, unpack(KEYS, 1, users))
+  for at = 1, users do
+    local writers = found[at]
+    if writers then
+      -- Those who began together are told alike.
+      if writers ~= last then
+        last, kept, present = writers, others(writers, own, now)
+      end
+      if present then
+        left[at] = true
+        inside[#inside + 1] = KEYS[at]
+      end
+      if kept == '' then
+        gone[#gone + 1] = KEYS[at]
+      else
+        redis.call('HSET', key, KEYS[at], kept)
+      end
+    end
+  end
+  if #gone > 0 then
+    redis.call('HDEL', key, unpack(gone))
+  end
+  -- A node of version 0.1.0 does not know of this list, and may have given a reader a token.
+  if #inside > 0 and redis.call('EXISTS', unpack(inside)) > 0 then
+    for at in pairs(left) do
+      left[at] = redis.call('EXISTS', KEYS[at]) == 0
+    end
+  end
+  return left
 end
 
 -- Sets list[first], list[first + 1] and so on to list[last] (or the end), as field and value; in portions, for Lua's stack is bounded.

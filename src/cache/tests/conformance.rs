@@ -141,7 +141,7 @@ impl Pair {
         self.step(&Op::GetMany).await;
         for id in 1..=USERS {
             let key = self.key(id);
-            let _: i64 = self.raw.ask(&["DEL", &key]).await;
+            evict(&mut self.raw, &key).await;
         }
     }
 }

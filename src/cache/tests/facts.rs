@@ -28,12 +28,17 @@ fn codes(of: &[(i64, u8)]) -> Vec<(UserId, u8)> {
     of.iter().map(|(other, code)| (user(*other), *code)).collect()
 }
 
-async fn begin(cache: &Cache, id: i64, writer: u64) {
-    cache.begin_write(Written { users: &[], facts: &[user(id)] }, Writer(writer)).await.unwrap();
+/// Whether there are no facts.
+async fn begin(cache: &Cache, id: i64, writer: u64) -> bool {
+    cache.begin_write(Written { users: &[], facts: &[user(id)] }, Writer(writer)).await.unwrap().absent_facts.contains(&user(id))
 }
 
 async fn apply(cache: &Cache, id: i64, writer: u64, of: &[(i64, u8)]) {
-    let facts = [FactsChange { user: user(id), codes: codes(of) }];
+    apply_codes(cache, id, writer, Some(codes(of))).await;
+}
+
+async fn apply_codes(cache: &Cache, id: i64, writer: u64, codes: Option<Vec<(UserId, u8)>>) {
+    let facts = [FactsChange { user: user(id), codes }];
     cache.apply_write(Writer(writer), Changes { entries: &[], facts: &facts }).await.unwrap();
 }
 
@@ -217,6 +222,8 @@ struct Scene {
     inside: [Option<(u8, Option<u8>)>; 3],
     /// The writers that renewed their lease, as those do whose commit is in doubt.
     renewed: [bool; 3],
+    /// The writers that found no facts.
+    absent: [bool; 3],
     readers: [(Option<FillToken>, Option<[u8; 2]>); 3],
 }
 
@@ -230,7 +237,7 @@ impl Scene {
     async fn step(&mut self, op: &Op) {
         match *op {
             Op::Begin(writer) => {
-                begin(&self.cache, 1, writer).await;
+                self.absent[of(writer).0] = begin(&self.cache, 1, writer).await;
                 let before = self.inside[of(writer).0];
                 self.renewed[of(writer).0] = before.is_some();
                 self.inside[of(writer).0] = Some((0, before.and_then(|(_, committed)| committed)));
@@ -246,7 +253,8 @@ impl Scene {
                     if self.renewed[of(writer).0] {
                         abandon(&self.cache, 1, writer).await;
                     } else {
-                        apply(&self.cache, 1, writer, &[(OTHERS[of(writer).1], committed)]).await;
+                        let codes = codes(&[(OTHERS[of(writer).1], committed)]);
+                        apply_codes(&self.cache, 1, writer, Some(codes).filter(|_| !self.absent[of(writer).0])).await;
                     }
                     let acknowledged = &mut self.acknowledged[of(writer).1];
                     *acknowledged = committed.max(*acknowledged);
@@ -270,7 +278,7 @@ impl Scene {
                 self.inside.iter_mut().flatten().for_each(|(halves, _)| *halves += 1);
                 pass_half_a_lease(&mut self.raw, &self.key, LEASE).await;
             }
-            Op::Flush => drop(self.raw.ask::<i64>(&["DEL", &self.key]).await),
+            Op::Flush => drop(evict(&mut self.raw, &self.key).await),
         }
         if let Some(shown) = told(&self.cache, 1, &OTHERS).await {
             let is_new = shown.iter().zip(self.acknowledged).all(|(shown, acknowledged)| *shown >= acknowledged);
@@ -305,12 +313,13 @@ fn no_fact_is_older_than_what_was_acknowledged() {
                 acknowledged: [0; 2],
                 inside: [None; 3],
                 renewed: [false; 3],
+                absent: [false; 3],
                 readers: [(None, None); 3],
             };
             for op in &ops {
                 scene.step(op).await;
             }
-            let _: i64 = scene.raw.ask(&["DEL", &scene.key]).await;
+            evict(&mut scene.raw, &scene.key).await;
         });
         Ok(())
     });
@@ -334,7 +343,7 @@ async fn engine_a_cluster_has_facts_too() {
     cache.begin_write(Written { users: &users, facts: &users }, Writer(1)).await.unwrap();
     all(None).await;
     let facts: Vec<_> =
-        users.iter().map(|user| FactsChange { user: *user, codes: vec![((user.get() + 1).try_into().unwrap(), 1)] }).collect();
+        users.iter().map(|user| FactsChange { user: *user, codes: Some(vec![((user.get() + 1).try_into().unwrap(), 1)]) }).collect();
     let entries: Vec<_> = (1..=40).map(|id| change(id, 0, 1)).collect();
     assert!(cache.apply_write(Writer(1), Changes { entries: &entries, facts: &facts }).await.unwrap(), "it was inside of all");
     all(Some(1)).await;

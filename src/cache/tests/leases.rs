@@ -187,7 +187,7 @@ async fn no_poll_shows_a_copy_after_the_writer_has_answered() {
     let mut waits = 0;
     for revision in 1..=CHANGES {
         let token = Writer(u64::try_from(revision).unwrap());
-        let shown_until = writer.begin_write(&[user(USER)], token).await.unwrap();
+        let shown_until = writer.begin_write(&[user(USER)], token).await.unwrap().shown_until;
         committed.store(revision, Ordering::SeqCst);
         writer.apply_write(token, &[change(USER, revision - 1, revision)]).await.unwrap();
         if let Some(shown_until) = shown_until {
@@ -231,7 +231,7 @@ async fn a_writer_waits_for_other_nodes_that_are_polled() {
     let server = Server::start().await;
     let config = CacheConfig { lease: Duration::from_millis(300), ..config() };
     let (one, other) = (connect(&config, &server.url()).await, connect(&config, &server.url()).await);
-    let begin = async |cache: &Cache| cache.begin_write(&[user(1)], Writer(1)).await.unwrap();
+    let begin = async |cache: &Cache| cache.begin_write(&[user(1)], Writer(1)).await.unwrap().shown_until;
     assert!(begin(&one).await.is_some(), "nobody knows who is polled: there is no list of nodes");
     eventually("any lease of then is over", async || begin(&one).await.is_none()).await;
     read(&one, 1).await;
@@ -256,10 +256,18 @@ async fn a_writer_whose_mark_was_lost_hears_of_it() {
     let config = config();
     let cache = connect(&config, &server.url()).await;
     let mut raw = Raw::connect(&server.url()).await;
-    cache.begin_write(&[user(1), user(2)], Writer(1)).await.unwrap();
-    let _: i64 = raw.ask(&["DEL", &format!("{}{{u:2}}", config.prefix)]).await;
-    assert!(cache.apply_write(Writer(1), &[change(1, 0, 1)]).await.unwrap());
-    assert!(!cache.apply_write(Writer(1), &[change(2, 0, 1)]).await.unwrap(), "others may have filled in what was there before");
+    for has_entries in [false, true] {
+        if has_entries {
+            for id in [1, 2] {
+                assert!(cache.get(user(id)).await.is_ok(), "a reader is given a token");
+            }
+        }
+        let begun = cache.begin_write(&[user(1), user(2)], Writer(1)).await.unwrap();
+        assert_eq!(begun.absent_users.len(), if has_entries { 0 } else { 2 });
+        assert!(evict(&mut raw, &format!("{}{{u:2}}", config.prefix)).await);
+        assert!(cache.apply_write(Writer(1), &[change(1, 0, 1)]).await.unwrap());
+        assert!(!cache.apply_write(Writer(1), &[change(2, 0, 1)]).await.unwrap(), "others may have filled in what was there before");
+    }
 }
 
 #[tokio::test]
@@ -376,15 +384,15 @@ async fn a_connection_that_says_nothing_is_given_up() {
 async fn every_poll_asks_where(denied: &[&str]) {
     let server = Server::start().await;
     let (config, mut raw) = (config(), Raw::connect(&server.url()).await);
-    let keys = format!("~{}{{*", config.prefix);
-    let allowed = ["ACL", "SETUSER", "polls", "on", ">secret", "&*", "+@all", &keys];
+    let keys = ["{*", "writers"].map(|keys| format!("~{}{keys}", config.prefix));
+    let allowed = ["ACL", "SETUSER", "polls", "on", ">secret", "&*", "+@all", &keys[0], &keys[1]];
     let _: String = raw.ask(&[&allowed, denied].concat()).await;
     let url = server.url().replace("redis://", "redis://polls:secret@");
     let (reader, writer) = (connect(&config, &url).await, connect(&config, &server.url()).await);
     read(&reader, 1).await;
-    eventually("any lease of then is over", async || writer.begin_write(&[user(2)], Writer(1)).await.unwrap().is_none()).await;
+    eventually("any lease of then is over", async || writer.begin_write(&[user(2)], Writer(1)).await.unwrap().shown_until.is_none()).await;
     for revision in 2..50 {
-        assert_eq!(writer.begin_write(&[user(USER)], Writer(1)).await.unwrap(), None, "it holds no lease");
+        assert_eq!(writer.begin_write(&[user(USER)], Writer(1)).await.unwrap().shown_until, None, "it holds no lease");
         writer.apply_write(Writer(1), &[change(USER, revision - 1, revision)]).await.unwrap();
         assert_eq!(hit_of(&reader.get(user(USER)).await.unwrap()), Some(&entry(revision)));
     }

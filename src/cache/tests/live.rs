@@ -73,14 +73,104 @@ async fn every_key_carries_its_tag_and_expires() {
     keys.sort_unstable();
     let readers = format!("{}readers", config.prefix);
     eventually("the node has a lease", async || raw.lock().await.ask::<i64>(&["EXISTS", &readers]).await == 1).await;
-    let expected: Vec<_> = (3..=8).map(|id| format!("{}{{u:{id}}}", config.prefix)).collect();
-    assert_eq!(keys, expected, "and none for users whose writes were abandoned, or whom nobody reads");
+    let expected = [3, 7, 8].map(|id| format!("{}{{u:{id}}}", config.prefix));
+    assert_eq!(keys, expected, "and none for users whom nobody reads");
+    let writers = format!("{}writers", config.prefix);
+    let mut inside: Vec<String> = raw.lock().await.ask(&["HKEYS", &writers]).await;
+    inside.sort_unstable();
+    assert_eq!(inside, [4, 5, 6].map(|id| format!("{}{{u:{id}}}", config.prefix)), "one writer has not ended");
     for key in keys {
         let ttl_ms: i64 = raw.lock().await.ask(&["PTTL", &key]).await;
         assert!((1..=60_000).contains(&ttl_ms), "{key}: {ttl_ms}");
     }
-    let ttl_ms: i64 = raw.lock().await.ask(&["PTTL", &readers]).await;
-    assert!(ttl_ms > 60_000, "it outlives entries, so that it is not evicted before them: {ttl_ms}");
+    for key in [readers, writers] {
+        let ttl_ms: i64 = raw.lock().await.ask(&["PTTL", &key]).await;
+        assert!(ttl_ms > 60_000, "it outlives entries, so that it is not evicted before them: {key}, {ttl_ms}");
+    }
+}
+
+/// Nobody ends the writes of a node that was killed. What they leave goes with the writes of others.
+#[tokio::test]
+async fn what_dead_writers_leave_does_not_pile_up() {
+    let url = shared_redis();
+    let (config, mut raw) = (CacheConfig { lease: Duration::from_millis(300), ..config() }, Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    let writers = format!("{}writers", config.prefix);
+    let users: Vec<_> = (1..=200).map(user).collect();
+    cache.begin_write(&users, Writer(1)).await.unwrap();
+    assert_eq!(raw.ask::<i64>(&["HLEN", &writers]).await, 200);
+    tokio::time::sleep(config.lease * 2).await;
+    for writer in 2..400 {
+        cache.begin_write(&[user(1000)], Writer(writer)).await.unwrap();
+        cache.apply_write(Writer(writer), &[change(1000, 0, 1)]).await.unwrap();
+    }
+    assert_eq!(raw.ask::<i64>(&["HLEN", &writers]).await, 0);
+}
+
+/// Some of the users of a batch have an entry.
+#[tokio::test]
+async fn a_write_keeps_nothing_for_those_whom_nobody_reads() {
+    let url = shared_redis();
+    let (config, mut raw) = (config(), Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    let users: Vec<_> = (1..=150).map(user).collect();
+    for id in (10..=150).step_by(10) {
+        fill(&cache, id, &entry(0)).await;
+    }
+    for after in 1..=3 {
+        cache.begin_write(&users, Writer(7)).await.unwrap();
+        let inside = cache.get_many(&users).await.unwrap();
+        assert!(inside.iter().all(|lookup| matches!(lookup, Lookup::Miss { fill: None, .. })), "a writer is inside of all");
+        let changes: Vec<_> = (1..=150).map(|id| change(id, after - 1, after)).collect();
+        assert!(cache.apply_write(Writer(7), &changes).await.unwrap(), "it was inside of all");
+        let keys: Vec<String> = raw.ask(&["KEYS", &format!("{}{{*", config.prefix)]).await;
+        assert_eq!(keys.len(), 15);
+        assert_eq!(raw.ask::<i64>(&["EXISTS", &format!("{}writers", config.prefix)]).await, 0);
+        for id in (10..=150).step_by(10) {
+            assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()), Some(&entry(after)));
+        }
+    }
+}
+
+/// A node of version 0.1.0 does not see that a writer is inside where there is no entry.
+#[tokio::test]
+async fn a_token_that_an_older_node_gives_dies_with_the_write() {
+    let url = shared_redis();
+    let (config, mut raw) = (config(), Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    for filled in [false, true] {
+        let key = format!("{}{{u:1}}", config.prefix);
+        evict(&mut raw, &key).await;
+        cache.begin_write(&[user(1), user(2)], Writer(7)).await.unwrap();
+        let _: i64 = raw.ask(&["HSET", &key, "!d", "1", "!g", &format!("2a:0:{}", i64::MAX)]).await;
+        if filled {
+            assert!(cache.fill(user(1), FillToken(0x2a), &entry(0)).await.unwrap());
+        }
+        assert!(!cache.apply_write(Writer(7), &[change(1, 0, 1), change(2, 0, 1)]).await.unwrap(), "it was not inside alone");
+        assert!(!cache.fill(user(1), FillToken(0x2a), &entry(0)).await.unwrap());
+        assert_eq!(hit_of(&cache.get(user(1)).await.unwrap()), None, "filled: {filled}");
+    }
+}
+
+/// A lease that ends before the write does: a reader fills in what was there before.
+#[tokio::test]
+async fn a_late_writer_voids_what_was_filled_in_where_nothing_was() {
+    let config = CacheConfig { lease: Duration::from_millis(50), ttl: Duration::from_secs(5), ..config() };
+    let cache = connect(&config, &shared_redis()).await;
+    for (id, renews) in [(1, false), (2, true)] {
+        let writer = Writer(7);
+        cache.begin_write(&[user(id)], writer).await.unwrap();
+        eventually("the lease ends", || async { token_of(&cache.get(user(id)).await.unwrap()).is_some() }).await;
+        fill(&cache, id, &entry(0)).await;
+        if renews {
+            cache.begin_write(&[user(id)], writer).await.unwrap();
+            assert_eq!(token_of(&cache.get(user(id)).await.unwrap()), None);
+            cache.abandon_write(&[user(id)], writer).await.unwrap();
+        }
+        assert!(!cache.apply_write(writer, &[change(id, 0, 1)]).await.unwrap(), "it was not inside to the end");
+        let lookup = cache.get(user(id)).await.unwrap();
+        assert!(token_of(&lookup).is_some(), "{lookup:?}");
+    }
 }
 
 #[tokio::test]
@@ -105,7 +195,7 @@ async fn big_batches_and_big_entries_go_through() {
     for (lookup, change) in cache.get_many(&users).await.unwrap().iter().zip(&changes) {
         let shown = hit_of(lookup).map(|entry| (entry.revision, entry.parts.clone()));
         let mut parts = entry(change.before).parts;
-        change.parts.iter().for_each(|(field, value)| parts.insert(field, value));
+        change.parts.iter().flat_map(Parts::iter).for_each(|(field, value)| parts.insert(field, value));
         assert_eq!(shown, (change.before == change.user.get()).then_some((change.after, parts)), "user {}", change.user);
     }
 
@@ -113,7 +203,7 @@ async fn big_batches_and_big_entries_go_through() {
     let big = Entry { revision: 1, parts: parts.clone() };
     fill(&cache, 5000, &big).await;
     cache.begin_write(&[user(5000)], Writer(2)).await.unwrap();
-    cache.apply_write(Writer(2), &[Change { user: user(5000), before: 1, after: 2, parts: parts.clone() }]).await.unwrap();
+    cache.apply_write(Writer(2), &[Change { user: user(5000), before: 1, after: 2, parts: Some(parts.clone()) }]).await.unwrap();
     assert_eq!(hit_of(&cache.get(user(5000)).await.unwrap()), Some(&Entry { revision: 2, parts }));
 }
 

@@ -85,9 +85,9 @@ async fn one_that_lives_on_is_still_a_copy_until_it_changes() {
     let before = entries_asked_for(&mut raw).await;
     assert_eq!(hit_of(&cache.get(user(USER)).await.unwrap()), Some(&entry(1)));
     assert_eq!(entries_asked_for(&mut raw).await, before, "its own extension ends no copy");
-    let until = other.begin_write(&[user(USER)], Writer(1)).await.unwrap();
+    let begun = other.begin_write(&[user(USER)], Writer(1)).await.unwrap();
     other.apply_write(Writer(1), &[change(USER, 1, 2)]).await.unwrap();
-    if let Some(until) = until {
+    if let Some(until) = begun.shown_until {
         tokio::time::sleep_until(until).await;
     }
     for node in [&cache, &other] {
@@ -146,9 +146,9 @@ async fn a_node_hears_of_keys_that_redis_no_longer_remembers() {
     }
     cache.extend(0, &all).await.unwrap();
     for id in 1..=USERS {
-        let until = other.begin_write(&[user(id)], Writer(1)).await.unwrap();
+        let begun = other.begin_write(&[user(id)], Writer(1)).await.unwrap();
         other.apply_write(Writer(1), &[change(id, 1, 2)]).await.unwrap();
-        if let Some(until) = until {
+        if let Some(until) = begun.shown_until {
             tokio::time::sleep_until(until).await;
         }
         assert_eq!(hit_of(&cache.get(user(id)).await.unwrap()), Some(&entry(2)), "{id}");

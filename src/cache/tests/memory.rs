@@ -42,7 +42,7 @@ async fn it_takes_no_more_bytes_than_it_may() {
     for id in 200_000..=205_000 {
         fill(&cache, id, &entry(1)).await;
         cache.begin_write(&[user(id)], Writer(1)).await.unwrap();
-        cache.apply_write(Writer(1), &[Change { user: user(id), before: 1, after: 2, parts: parts(300) }]).await.unwrap();
+        cache.apply_write(Writer(1), &[Change { user: user(id), before: 1, after: 2, parts: Some(parts(300)) }]).await.unwrap();
         assert!(id % 500 != 0 || table(&cache).weigh() <= BYTES, "after {id}: {}", table(&cache).weigh());
     }
     assert!(hit_of(&cache.get(user(205_000)).await.unwrap()).is_some(), "what came last is there");

@@ -70,7 +70,7 @@ fn parts(revision: Revision) -> Parts {
 
 fn change(id: i64, before: Revision, after: Revision) -> Change {
     let parts = if before == after { Parts::new() } else { parts(after) };
-    Change { user: user(id), before, after, parts }
+    Change { user: user(id), before, after, parts: Some(parts) }
 }
 
 /// Plain commands, past the cache.
@@ -112,12 +112,27 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl Fn
     assert!(tokio::time::timeout(Duration::from_secs(10), asked).await.is_ok(), "not within 10 s: {what}");
 }
 
-/// As if half a lease had passed on the server: by the leases of the writers in this hash, for its
+/// The hash with the writers of entries that are not there, beside the entry with this key.
+fn writers_beside(key: &str) -> String {
+    format!("{}writers", key.split_once('{').unwrap().0)
+}
+
+/// As if half a lease had passed on the server: by the leases of the writers of this entry, for its
 /// clock is not ours to set.
 async fn pass_half_a_lease(raw: &mut Raw, key: &str, lease: Duration) {
-    let Some(writers) = raw.ask::<Option<String>>(&["HGET", key, "!w"]).await else { return };
     let half = i64::try_from(lease.as_millis()).unwrap() / 2;
-    raw.ask::<i64>(&["HSET", key, "!w", &aged(&writers, half)]).await;
+    for (hash, field) in [(key, "!w"), (&writers_beside(key), key)] {
+        if let Some(writers) = raw.ask::<Option<String>>(&["HGET", hash, field]).await {
+            raw.ask::<i64>(&["HSET", hash, field, &aged(&writers, half)]).await;
+        }
+    }
+}
+
+/// As if Redis had evicted an entry, or the list of those who write where none is. Whether it was there.
+async fn evict(raw: &mut Raw, key: &str) -> bool {
+    let was_there: i64 = raw.ask(&["DEL", key]).await;
+    let had_writers: i64 = raw.ask(&["HDEL", &writers_beside(key), key]).await;
+    was_there + had_writers > 0
 }
 
 /// Writers whose leases end so much earlier.

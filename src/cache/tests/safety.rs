@@ -62,6 +62,7 @@ enum WriterState {
         user: usize,
         lost: bool,
         halves: u32,
+        absent: bool,
     },
     /// `commit` is its place in the list of commits. In doubt, it renews its lease, whether or not that has ended.
     Committed {
@@ -70,6 +71,7 @@ enum WriterState {
         after: i64,
         commit: usize,
         in_doubt: bool,
+        absent: bool,
     },
 }
 
@@ -146,10 +148,10 @@ impl World {
                 self.next_writer += 1;
                 self.tokens[writer] = self.next_writer;
                 let user = usize::from(choice) % USERS;
-                self.cache.begin_write(&[super::user(id(user))], Writer(self.next_writer)).await.unwrap();
-                WriterState::Begun { user, lost: false, halves: 0 }
+                let absent = self.begin(user, Writer(self.next_writer)).await;
+                WriterState::Begun { user, lost: false, halves: 0, absent }
             }
-            WriterState::Begun { user, lost, halves } => match choice % 8 {
+            WriterState::Begun { user, lost, halves, absent } => match choice % 8 {
                 // Dies before the commit.
                 0 => WriterState::Idle,
                 1 => {
@@ -157,25 +159,25 @@ impl World {
                     WriterState::Idle
                 }
                 2 if halves < 2 => {
-                    self.cache.begin_write(&[super::user(id(user))], token).await.unwrap();
-                    WriterState::Begun { user, lost: false, halves: 0 }
+                    let absent = self.begin(user, token).await;
+                    WriterState::Begun { user, lost: false, halves: 0, absent }
                 }
                 3 if halves < 2 => {
-                    WriterState::Committed { user, before: self.db[user], after: self.db[user], commit: usize::MAX, in_doubt: false }
+                    WriterState::Committed { user, before: self.db[user], after: self.db[user], commit: usize::MAX, in_doubt: false, absent }
                 }
                 _ if halves < 2 => {
                     let before = self.db[user];
                     self.db[user] += 1;
                     self.commits.push(Commit { user, revision: before + 1, excused: lost });
-                    WriterState::Committed { user, before, after: before + 1, commit: self.commits.len() - 1, in_doubt: false }
+                    WriterState::Committed { user, before, after: before + 1, commit: self.commits.len() - 1, in_doubt: false, absent }
                 }
-                _ => WriterState::Begun { user, lost, halves },
+                _ => WriterState::Begun { user, lost, halves, absent },
             },
-            WriterState::Committed { user, before, after, commit, in_doubt } => {
+            WriterState::Committed { user, before, after, commit, in_doubt, absent } => {
                 match choice % 8 {
                     2 => {
-                        self.cache.begin_write(&[super::user(id(user))], token).await.unwrap();
-                        self.writers[writer] = WriterState::Committed { user, before, after, commit, in_doubt: true };
+                        self.begin(user, token).await;
+                        self.writers[writer] = WriterState::Committed { user, before, after, commit, in_doubt: true, absent };
                         return;
                     }
                     // Dies after the commit: the excuse, if it has one, stays.
@@ -188,13 +190,21 @@ impl World {
                         if in_doubt {
                             self.cache.abandon_write(&[super::user(id(user))], token).await.unwrap();
                         }
-                        self.cache.apply_write(token, &[change(id(user), before, after)]).await.unwrap();
+                        let change = change(id(user), before, after);
+                        let parts = change.parts.filter(|_| !absent);
+                        self.cache.apply_write(token, &[Change { parts, ..change }]).await.unwrap();
                         self.acknowledge(commit);
                     }
                 }
                 WriterState::Idle
             }
         };
+    }
+
+    /// Whether there is no entry.
+    async fn begin(&self, user: usize, writer: Writer) -> bool {
+        let user = super::user(id(user));
+        self.cache.begin_write(&[user], writer).await.unwrap().absent_users.contains(&user)
     }
 
     fn acknowledge(&mut self, commit: usize) {
@@ -225,7 +235,7 @@ impl World {
                 // Whatever it evicts, nothing is excused.
                 false
             }
-            Engine::Redis { raw, prefix } => raw.ask::<i64>(&["DEL", &format!("{prefix}{{u:{}}}", id(user))]).await == 1,
+            Engine::Redis { raw, prefix } => super::evict(raw, &format!("{prefix}{{u:{}}}", id(user))).await,
         }
     }
 
@@ -271,7 +281,7 @@ fn run(cases: u32, world: impl AsyncFn() -> World) {
             hits.set(hits.get() + world.hits);
             if let Engine::Redis { raw, prefix } = &mut world.engine {
                 for user in 0..USERS {
-                    raw.ask::<i64>(&["DEL", &format!("{prefix}{{u:{}}}", id(user))]).await;
+                    super::evict(raw, &format!("{prefix}{{u:{}}}", id(user))).await;
                 }
             }
         });

@@ -18,7 +18,7 @@ use super::row::{RAISE, hold};
 use super::written_entries::WrittenEntries;
 use super::{Job, Needs, Rows};
 use crate::base::clock::UnixMs;
-use crate::cache::{CacheError, Change, FactsChange, Writer};
+use crate::cache::{Begun, CacheError, Change, FactsChange, Writer};
 use crate::db::{Column, Conn, Pipeline, is_duplicate};
 use crate::engine::heads::Batch;
 use crate::engine::idempotency::Keys;
@@ -140,7 +140,7 @@ impl Lane {
         let now = engines.clock.now();
         let signed = Batch { lane_id: id, batch, slot, now };
         let number = self.number(batch);
-        let begun = async { if way.bypasses { Ok(None) } else { written.begin_write(&engines.cache, writer).await } };
+        let begun = async { if way.bypasses { Ok(Begun::default()) } else { written.begin_write(&engines.cache, writer).await } };
         let outdated = self.plans_are_old();
         let (known, locks, lock_wait) = (self.known.clone(), self.locks.clone(), self.lock_wait());
         // A new connection may be to another history of the database.
@@ -168,7 +168,7 @@ impl Lane {
                 Ok((keys, way))
             };
             let (begun, loaded) = tokio::join!(begun, loaded);
-            let shown_until = begun.map_err(Failure::CacheAway)?;
+            let begun = begun.map_err(Failure::CacheAway)?;
             let (mut keys, way) = loaded?;
             if !engines.guard.fence(conn).await.map_err(|error| way.failure(error))? {
                 return Err(Failure::NotHolder);
@@ -178,7 +178,8 @@ impl Lane {
             rows.save(conn, signed).await.map_err(|error| way.failure(error))?;
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
             conn.send_much().await.map_err(|error| way.failure(error))?;
-            let (changes, facts, users) = (rows.changes(needs), rows.facts_changes(needs, &written.facts), rows.users_after(signed));
+            let (changes, facts) = (rows.changes(needs, &begun.absent_users), rows.facts_changes(needs, &written.facts, &begun.absent_facts));
+            let (users, shown_until) = (rows.users_after(signed), begun.shown_until);
             Ok(Prepared { outcomes, changes, facts, users, rows, way, shown_until })
         };
         if !engines.db.is_shared() {

@@ -23,6 +23,7 @@ mod aside;
 mod attempt;
 mod batch;
 mod commit;
+mod entry_parts;
 mod failure;
 mod finish;
 mod known_users;
@@ -59,6 +60,7 @@ use crate::engine::guard::Guard;
 use crate::engine::heads::Heads;
 
 pub use answer::{Answer, Ending, after_commit};
+pub use entry_parts::EntryParts;
 pub use needs::Needs;
 pub use queue::{Lanes, MIN_LARGE, Queued};
 pub use row::RETIRED_MS;

@@ -5,15 +5,15 @@
 //! takes its rows in the order of their keys: the one lock order of the program.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use futures_util::future::BoxFuture;
 
+use super::entry_parts::EntryParts;
 use super::needs::Needs;
 use super::rows::Core;
 use crate::base::ids::UserId;
-use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::{Batch, NoticeRow};
@@ -64,7 +64,7 @@ pub trait RowSet: Default + fmt::Debug + Send + Sync + 'static {
     fn undo(&mut self);
 
     /// What changed of users' entries in the cache.
-    fn parts(&self, _parts: &mut BTreeMap<UserId, Parts>) {}
+    fn parts(&self, _parts: &mut EntryParts<'_>) {}
 
     /// What changed of the notices that every node holds in memory.
     fn notices(&self) -> Vec<NoticeRow> {
@@ -144,7 +144,7 @@ pub(super) trait AnyRowSet: Any + fmt::Debug + Send + Sync {
     fn save<'a>(&'a self, conn: &'a mut Conn, core: &'a Core, batch: Batch) -> BoxFuture<'a, DbResult<()>>;
     fn settle(&mut self);
     fn undo(&mut self);
-    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>);
+    fn parts(&self, parts: &mut EntryParts<'_>);
     fn notices(&self) -> Vec<NoticeRow>;
     fn facts(&self, needs: &Needs) -> Vec<UserId>;
     fn facts_now(&self, needs: &Needs) -> Vec<(UserId, UserId, u8)>;
@@ -183,7 +183,7 @@ impl<R: RowSet> AnyRowSet for R {
         RowSet::undo(self);
     }
 
-    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+    fn parts(&self, parts: &mut EntryParts<'_>) {
         RowSet::parts(self, parts);
     }
 

@@ -7,13 +7,14 @@
 mod core;
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::{Deref, DerefMut};
 
 use futures_util::future::{try_join_all, try_join3};
 
 pub use self::core::Core;
 use self::core::FoundHeads;
+use super::entry_parts::EntryParts;
 use super::needs::Needs;
 use super::row_set::{AnyRowSet, NewRowSet, RowSet};
 use crate::base::ids::UserId;
@@ -146,27 +147,28 @@ impl Rows {
 
     /// These users' facts as the batch leaves them: one change for each, also where nothing changed.
     #[must_use]
-    pub fn facts_changes(&self, needs: &Needs, users: &[UserId]) -> Vec<FactsChange> {
+    pub fn facts_changes(&self, needs: &Needs, users: &[UserId], absent: &HashSet<UserId>) -> Vec<FactsChange> {
         let mut codes: BTreeMap<UserId, Vec<(UserId, u8)>> = BTreeMap::new();
-        if !users.is_empty() {
+        if users.len() > absent.len() {
             let all = self.sets.iter().flat_map(|set| set.facts_now(needs));
             all.for_each(|(user, other, code)| codes.entry(user).or_default().push((other, code)));
         }
-        users.iter().map(|user| FactsChange { user: *user, codes: codes.remove(user).unwrap_or_default() }).collect()
+        let mut codes = |user: &UserId| (!absent.contains(user)).then(|| codes.remove(user).unwrap_or_default());
+        users.iter().map(|user| FactsChange { user: *user, codes: codes(user) }).collect()
     }
 
     /// What the batch did, for the cache: one change for each user that was needed, also where
     /// nothing changed.
     #[must_use]
-    pub fn changes(&self, needs: &Needs) -> Vec<Change> {
-        let mut parts: BTreeMap<UserId, Parts> = BTreeMap::new();
+    pub fn changes(&self, needs: &Needs, absent: &HashSet<UserId>) -> Vec<Change> {
+        let mut parts = EntryParts::new(absent);
         self.core.parts(&mut parts);
         self.sets.iter().for_each(|set| set.parts(&mut parts));
         let change = |user: &UserId| {
             let (before, after) = self.core.revisions(*user);
-            let parts = parts.remove(user).unwrap_or_default();
+            let parts = parts.take(*user);
             // The cache tells states apart by the revision alone.
-            debug_assert!(after > before || parts.is_empty(), "user {user} at {before}: {parts:?}");
+            debug_assert!(after > before || parts.as_ref().is_none_or(Parts::is_empty), "user {user} at {before}: {parts:?}");
             Change { user: *user, before, after, parts }
         };
         needs.users.iter().map(change).collect()

@@ -1,10 +1,8 @@
 //! What of the cache a batch may change: the entries of its users, and the facts of its users.
 //! The write begins before the commit, and is applied or abandoned after it.
 
-use tokio::time::Instant;
-
 use crate::base::ids::UserId;
-use crate::cache::{Cache, CacheError, Writer, Written};
+use crate::cache::{Begun, Cache, CacheError, Writer, Written};
 
 use super::{Needs, Rows};
 
@@ -25,9 +23,8 @@ impl WrittenEntries {
         Written { users: &self.users, facts: &self.facts }
     }
 
-    /// Puts the writer in; doing it again renews the lease. Returns until when other nodes may show
-    /// what the entries said, if any may.
-    pub(super) async fn begin_write(&self, cache: &Cache, writer: Writer) -> Result<Option<Instant>, CacheError> {
+    /// Puts the writer in; doing it again renews the lease.
+    pub(super) async fn begin_write(&self, cache: &Cache, writer: Writer) -> Result<Begun, CacheError> {
         cache.begin_write(self.all(), writer).await
     }
 

@@ -11,11 +11,10 @@ use super::needs::{ClientKey, DeliveryJob, GroupNeeds, Sent};
 use super::part::group_part;
 use super::{Group, GroupMark, Membership, Mentions, Message, message_changes, message_store, pages, store};
 use crate::base::ids::{GroupId, UserId};
-use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{Core, RowSet, Table};
+use crate::engine::lanes::{Core, EntryParts, RowSet, Table};
 use crate::engine::marks::{Kind, StreamKey};
 use crate::features::operations::OperationId;
 
@@ -352,10 +351,10 @@ impl RowSet for GroupRows {
         self.logs.undo();
     }
 
-    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+    fn parts(&self, parts: &mut EntryParts<'_>) {
         for (user, group, membership) in self.changed_members() {
-            let mark = membership.is_open().then(|| GroupMark::from(membership));
-            parts.entry(user).or_default().extend([group_part(group, mark.as_ref())]);
+            let mark = || membership.is_open().then(|| GroupMark::from(membership));
+            parts.add(user, || Some(group_part(group, mark().as_ref())));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rows of `inbox` and `directs` in a batch. All of them belong to one user, whose own row is
 //! locked, so they are locked with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use futures_util::future::{try_join, try_join5};
 
@@ -9,11 +9,10 @@ use super::needs::{ChatKey, Message};
 use super::{Direct, GroupRun, InboxNeeds, Item, Of, Oldest, Place, Sent, SentKey, recall_store, store, timed};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
-use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{Core, RowSet, Table};
+use crate::engine::lanes::{Core, EntryParts, RowSet, Table};
 use crate::features::level::{Level, LevelUntil};
 use crate::features::silence::Silence;
 
@@ -311,12 +310,12 @@ impl RowSet for InboxRows {
         self.forgotten.undo();
     }
 
-    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+    fn parts(&self, parts: &mut EntryParts<'_>) {
         for (key, (loaded, now)) in &self.directs.rows {
             let (was, is) = self.silences.rows.get(key).copied().unwrap_or_default();
             let (before, after) = (timed::timed(loaded, was), timed::timed(now, is));
             if before != after {
-                parts.entry(key.0).or_default().extend([timed::part(key.1, after)]);
+                parts.add(key.0, || Some(timed::part(key.1, after)));
             }
         }
     }

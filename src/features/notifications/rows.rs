@@ -2,7 +2,7 @@
 //! `notification_types`: what a batch needs of them, holds of them and writes back. What is read of
 //! them outside of batches is in `lists.rs` and `reads.rs`.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures_util::future::{try_join, try_join_all, try_join4};
@@ -11,11 +11,10 @@ use super::entry::{Count, Entry, EntryKey, Grouped, Held, OpenKey, TypeKey};
 use super::store::{self, EntryRow};
 use super::{Notification, Unread, grouped_store, sent_store, silenced};
 use crate::base::ids::{NotificationId, UserId};
-use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{Core, RowSet, Table};
+use crate::engine::lanes::{Core, EntryParts, RowSet, Table};
 use crate::engine::marks::parts::Part;
 use crate::features::silence::Silence;
 
@@ -360,9 +359,9 @@ impl RowSet for NotificationRows {
         self.silences.undo();
     }
 
-    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+    fn parts(&self, parts: &mut EntryParts<'_>) {
         for ((user, kind), count) in self.types.changed() {
-            parts.entry(*user).or_default().extend(count.map(|count| notification_part(kind, count)));
+            parts.add(*user, || count.map(|count| notification_part(kind, count)));
         }
     }
 }

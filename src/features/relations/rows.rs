@@ -22,11 +22,10 @@ use super::store::{self, Loaded};
 use super::{Changed, Fans, Follow, Muted, Own, Request, Versions};
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
-use crate::cache::Parts;
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
 use crate::engine::heads::Batch;
-use crate::engine::lanes::{Core, Needs, RowSet, Table};
+use crate::engine::lanes::{Core, EntryParts, Needs, RowSet, Table};
 use crate::engine::marks::StreamKey;
 use crate::engine::pairs::Pair;
 use crate::features::operations::{self, Preceding};
@@ -339,9 +338,9 @@ impl RowSet for RelationRows {
         self.operations.undo();
     }
 
-    fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+    fn parts(&self, parts: &mut EntryParts<'_>) {
         for (user, own) in self.own.changed() {
-            parts.entry(*user).or_default().extend([lists_part(own.versions)]);
+            parts.add(*user, || Some(lists_part(own.versions)));
         }
     }
 

@@ -6,16 +6,17 @@ mod marks;
 mod save;
 mod users;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures_util::future::try_join;
 
 pub(super) use self::heads::FoundHeads;
+use super::super::entry_parts::EntryParts;
 use super::super::needs::Needs;
 use super::super::table::Table;
 use crate::base::clock::UnixMs;
 use crate::base::ids::UserId;
-use crate::cache::{Parts, Revision};
+use crate::cache::Revision;
 use crate::db::{DbResult, Pipeline};
 use crate::engine::erased::Erased;
 use crate::engine::events;
@@ -176,13 +177,13 @@ impl Core {
     }
 
     /// What changed of users' own rows, as entries in the cache hold it.
-    pub(super) fn parts(&self, parts: &mut BTreeMap<UserId, Parts>) {
+    pub(super) fn parts(&self, parts: &mut EntryParts<'_>) {
         for (user, (loaded, now)) in self.users.rows.iter().filter(|(_, (loaded, now))| loaded.revision != now.revision) {
             if *loaded == User::default() || !shows_same(loaded, now) {
-                parts.entry(*user).or_default().extend([user_part(now)]);
+                parts.add(*user, || Some(user_part(now)));
             }
             if loaded.settings != now.settings {
-                parts.entry(*user).or_default().extend([settings_part(now)]);
+                parts.add(*user, || Some(settings_part(now)));
             }
         }
     }
