@@ -3459,7 +3459,7 @@ export interface components {
             notification_id: components["schemas"]["NotificationId"];
             /**
              * Format: int64
-             * @description The number of recipients when it was sent.
+             * @description The number of recipients when it was sent, less those who were erased since.
              * @example 1200
              */
             recipient_count: number;
@@ -3501,7 +3501,7 @@ export interface components {
             read_count: number;
             /**
              * Format: int64
-             * @description The number of recipients when it was sent.
+             * @description The number of recipients when it was sent, less those who were erased since.
              * @example 1200
              */
             recipient_count: number;
@@ -7610,7 +7610,6 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.too_many"];
             410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
@@ -8406,7 +8405,6 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.cross_origin.forbidden"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.too_many"];
             410: components["responses"]["410.erased"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
