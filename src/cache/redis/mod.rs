@@ -172,7 +172,8 @@ impl Redis {
             absent.extend(are_absent);
         }
         let (users, facts) = absent.split_at_checked(written.users.len()).ok_or_else(unexpected_reply)?;
-        let those = |all: &[UserId], absent: &[bool]| all.iter().zip(absent).filter(|(_, absent)| **absent).map(|(user, _)| *user).collect();
+        let those =
+            |all: &[UserId], absent: &[bool]| all.iter().zip(absent).filter(|(_, absent)| **absent).map(|(user, _)| *user).collect();
         Ok(Begun {
             shown_until: is_shown.then(|| Instant::now() + READ_LEASE),
             absent_users: those(written.users, users),

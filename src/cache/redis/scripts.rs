@@ -138,7 +138,8 @@ impl Scripts {
             apply: script!("apply.lua"),
             abandon: script!("abandon.lua"),
             read_lease: script!("read_lease.lua"),
-            beside: (!is_cluster).then(|| Beside { writers: format!("{}writers", config.prefix), readers: format!("{}readers", config.prefix) }),
+            beside: (!is_cluster)
+                .then(|| Beside { writers: format!("{}writers", config.prefix), readers: format!("{}readers", config.prefix) }),
             lease_ms: millis(config.lease),
             // Dirt must not expire before the lease that it stands for.
             ttl_ms: millis(config.ttl.max(config.lease)),

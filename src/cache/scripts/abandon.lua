@@ -7,9 +7,12 @@
 
 local now = now_ms()
 local users = tonumber(ARGV[2])
-leave_absent(users, ARGV[1], now)
+local _, failure = leave_absent(users, ARGV[1], now)
 each_key(function(key)
   local found = redis.call('HMGET', key, '!w', '!d', '!r')
   abandon(key, (others(found[1], ARGV[1], now)), found[2], found[3])
 end, users)
+if failure then
+  error(failure)
+end
 return users

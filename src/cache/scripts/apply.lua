@@ -95,7 +95,7 @@ local function void(key)
 end
 
 local users = tonumber(ARGV[4])
-local left = leave_absent(users, ARGV[1], now)
+local left, failure = leave_absent(users, ARGV[1], now)
 local answers = {}
 local at = 5
 each_key(function(key, number)
@@ -115,4 +115,7 @@ each_key(function(key, number)
     redis.call('PUBLISH', ARGV[3] .. 'wake:' .. string.sub(key, #ARGV[3] + 1), '')
   end
 end, users)
+if failure then
+  error(failure)
+end
 return answers

@@ -7,6 +7,8 @@
 -- else '0'.
 -- Example: EVALSHA <sha> 4 hm:{u:42} hm:{u:43} hm:writers hm:readers 9f2c 5000 60000 77aa 5 86400000  ->  '101'
 
+local FEW = 8
+
 local now = now_ms()
 local own = ARGV[1] .. '=' .. string.format('%.0f', now + ARGV[2])
 local is_cluster = ARGV[4] == ''
@@ -32,11 +34,18 @@ local function enter_absent(absent)
   local key = KEYS[users + 1]
   tidy(key)
   local found, fields = redis.call('HMGET', key, unpack(absent)), {}
+  if #absent > FEW then
+    -- A long value makes the hash a table, in which a field is found at once. It need not stay.
+    fields = { '!p', string.rep('.', LISTPACK_VALUE_BYTES + 1) }
+  end
   for at = 1, #absent do
     fields[#fields + 1] = absent[at]
     fields[#fields + 1] = found[at] and join((others(found[at], ARGV[1], now))) or own
   end
   set_fields(key, fields, 1)
+  if #absent > FEW then
+    redis.call('HDEL', key, '!p')
+  end
   redis.call('PEXPIRE', key, ARGV[6])
 end
 

@@ -69,17 +69,14 @@ local function abandon(key, kept, dirt, shown)
   end
 end
 
--- Takes a writer out of the first `users` entries, where they are not there; where it was inside, by the number of the key.
-local function leave_absent(users, own, now)
-  local key, left, inside, gone = KEYS[users + 1], {}, {}, {}
-  if not key then
-    return left
-  end
+-- Takes a writer out of the first `users` entries, where they are not there. Sets those of `left`, by the number of the key, in which it was inside.
+local function take_out(left, users, own, now)
+  local key, inside, gone, stay = KEYS[users + 1], {}, {}, {}
   local found, last, kept, present = redis.call('HMGET', key, unpack(KEYS, 1, users))
   for at = 1, users do
     local writers = found[at]
     if writers then
-      -- Those who began together are told alike.
+      -- Writers that began together have the same text.
       if writers ~= last then
         last, kept, present = writers, others(writers, own, now)
       end
@@ -90,12 +87,17 @@ local function leave_absent(users, own, now)
       if kept == '' then
         gone[#gone + 1] = KEYS[at]
       else
-        redis.call('HSET', key, KEYS[at], kept)
+        stay[#stay + 1] = KEYS[at]
+        stay[#stay + 1] = kept
       end
     end
   end
+  -- A Redis that is full takes the second one only after the first.
   if #gone > 0 then
     redis.call('HDEL', key, unpack(gone))
+  end
+  if #stay > 0 then
+    redis.call('HSET', key, unpack(stay))
   end
   -- A node of version 0.1.0 does not know of this list, and may have given a reader a token.
   if #inside > 0 and redis.call('EXISTS', unpack(inside)) > 0 then
@@ -103,7 +105,19 @@ local function leave_absent(users, own, now)
       left[at] = redis.call('EXISTS', KEYS[at]) == 0
     end
   end
-  return left
+end
+
+-- The same, told by what it was left: nothing, with the failure, if that could not be done. Then the writer ends in each entry by itself.
+local function leave_absent(users, own, now)
+  local left = {}
+  if not KEYS[users + 1] then
+    return left
+  end
+  local done, failure = pcall(take_out, left, users, own, now)
+  if done then
+    return left
+  end
+  return {}, failure
 end
 
 -- Sets list[first], list[first + 1] and so on to list[last] (or the end), as field and value; in portions, for Lua's stack is bounded.

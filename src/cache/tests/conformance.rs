@@ -1,5 +1,6 @@
 //! The scripts against the pure state machine: the same random operations, the same answers.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use proptest::collection::vec;
@@ -47,6 +48,8 @@ struct Pair {
     raw: Raw,
     prefix: String,
     tokens: Vec<(i64, FillToken, FillToken)>,
+    /// The users and writers that found no entry in Redis as they began.
+    absent: HashSet<(i64, u64)>,
 }
 
 impl Pair {
@@ -55,7 +58,15 @@ impl Pair {
         let config = CacheConfig { lease: LEASE, ttl: LEASE, prefix: prefix.clone(), ..CacheConfig::default() };
         // Leases end by leaps of the clock, with which entries must not expire.
         let (memory, now_ms) = manual_memory(CacheConfig { ttl: LEASE * 10_000, ..config.clone() });
-        Self { memory, now_ms, redis: connect(&config, url).await, raw: Raw::connect(url).await, prefix, tokens: Vec::new() }
+        Self {
+            memory,
+            now_ms,
+            redis: connect(&config, url).await,
+            raw: Raw::connect(url).await,
+            prefix,
+            tokens: Vec::new(),
+            absent: HashSet::new(),
+        }
     }
 
     fn key(&self, id: i64) -> String {
@@ -81,7 +92,9 @@ impl Pair {
         match *op {
             Op::Begin { user: id, writer } => {
                 self.memory.begin_write(&[user(id)], Writer(writer)).await.unwrap();
-                self.redis.begin_write(&[user(id)], Writer(writer)).await.unwrap();
+                let begun = self.redis.begin_write(&[user(id)], Writer(writer)).await.unwrap();
+                self.absent.remove(&(id, writer));
+                self.absent.extend(begun.absent_users.into_iter().map(|user| (user.get(), writer)));
             }
             Op::Get { user: id } => {
                 let (memory, redis) = (self.memory.get(user(id)).await.unwrap(), self.redis.get(user(id)).await.unwrap());
@@ -103,6 +116,10 @@ impl Pair {
             Op::Apply { user: id, writer, before, by } => {
                 let changes = [change(id, before, before + by)];
                 self.memory.apply_write(Writer(writer), &changes).await.unwrap();
+                let changes = changes.map(|change| {
+                    let parts = change.parts.filter(|_| !self.absent.contains(&(id, writer)));
+                    Change { parts, ..change }
+                });
                 self.redis.apply_write(Writer(writer), &changes).await.unwrap();
             }
             Op::Abandon { user: id, writer } => {

@@ -132,6 +132,41 @@ async fn a_write_keeps_nothing_for_those_whom_nobody_reads() {
     }
 }
 
+#[tokio::test]
+async fn a_broken_list_of_writers_is_told_and_harms_no_entry() {
+    let url = shared_redis();
+    let (config, mut raw) = (config(), Raw::connect(&url).await);
+    let cache = connect(&config, &url).await;
+    fill(&cache, 1, &entry(1)).await;
+    cache.begin_write(&[user(1), user(2)], Writer(7)).await.unwrap();
+    let _: String = raw.ask(&["SET", &format!("{}writers", config.prefix), "not a hash", "EX", "60"]).await;
+    assert!(cache.apply_write(Writer(7), &[change(1, 1, 2), change(2, 1, 2)]).await.is_err());
+    assert_eq!(hit_of(&cache.get(user(1)).await.unwrap_or(Lookup::Miss { fill: None, last_known: None })), Some(&entry(2)));
+    assert!(cache.get(user(2)).await.is_err(), "nobody knows who writes there");
+    assert!(cache.begin_write(&[user(1), user(2)], Writer(8)).await.is_err());
+    assert!(cache.abandon_write(&[user(1), user(2)], Writer(8)).await.is_err());
+    let _: i64 = raw.ask(&["DEL", &format!("{}writers", config.prefix)]).await;
+    for id in [1, 2] {
+        assert!(token_of(&cache.get(user(id)).await.unwrap()).is_some(), "user {id}");
+    }
+}
+
+/// So many users that their fields would be looked for one after the other.
+#[tokio::test]
+async fn the_writers_of_a_batch_are_in_a_table() {
+    let url = shared_redis();
+    let (config, mut raw) = (config(), Raw::connect(&url).await);
+    let (cache, writers) = (connect(&config, &url).await, format!("{}writers", config.prefix));
+    for (count, encoding) in [(4, "listpack"), (40, "hashtable")] {
+        let users: Vec<_> = (1..=count).map(user).collect();
+        cache.begin_write(&users, Writer(7)).await.unwrap();
+        assert_eq!(raw.ask::<String>(&["OBJECT", "ENCODING", &writers]).await, encoding);
+        assert_eq!(raw.ask::<i64>(&["HLEN", &writers]).await, count);
+        cache.abandon_write(&users, Writer(7)).await.unwrap();
+        assert_eq!(raw.ask::<i64>(&["EXISTS", &writers]).await, 0);
+    }
+}
+
 /// A node of version 0.1.0 does not see that a writer is inside where there is no entry.
 #[tokio::test]
 async fn a_token_that_an_older_node_gives_dies_with_the_write() {

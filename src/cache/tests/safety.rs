@@ -162,9 +162,14 @@ impl World {
                     let absent = self.begin(user, token).await;
                     WriterState::Begun { user, lost: false, halves: 0, absent }
                 }
-                3 if halves < 2 => {
-                    WriterState::Committed { user, before: self.db[user], after: self.db[user], commit: usize::MAX, in_doubt: false, absent }
-                }
+                3 if halves < 2 => WriterState::Committed {
+                    user,
+                    before: self.db[user],
+                    after: self.db[user],
+                    commit: usize::MAX,
+                    in_doubt: false,
+                    absent,
+                },
                 _ if halves < 2 => {
                     let before = self.db[user];
                     self.db[user] += 1;

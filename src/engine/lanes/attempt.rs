@@ -178,7 +178,8 @@ impl Lane {
             rows.save(conn, signed).await.map_err(|error| way.failure(error))?;
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
             conn.send_much().await.map_err(|error| way.failure(error))?;
-            let (changes, facts) = (rows.changes(needs, &begun.absent_users), rows.facts_changes(needs, &written.facts, &begun.absent_facts));
+            let (changes, facts) =
+                (rows.changes(needs, &begun.absent_users), rows.facts_changes(needs, &written.facts, &begun.absent_facts));
             let (users, shown_until) = (rows.users_after(signed), begun.shown_until);
             Ok(Prepared { outcomes, changes, facts, users, rows, way, shown_until })
         };
