@@ -157,7 +157,7 @@ impl Scripts {
         self.ttl_ms - rand::rng().random_range(0..=self.ttl_ms / SPREAD)
     }
 
-    /// A call on these entries, those who write where an entry is not there, and one more key.
+    /// A call with the keys of these entries, then the list of writers of missing entries, then one more key.
     fn call(&self, script: &Source, form: Form, keys: &[impl ToRedisArgs], more: Option<&String>) -> Cmd {
         let writers = self.beside.as_ref().map(|beside| &beside.writers);
         let mut call = script.call_on(form, keys.len() + usize::from(writers.is_some()) + usize::from(more.is_some()));

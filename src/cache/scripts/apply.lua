@@ -3,8 +3,9 @@
 -- Polls that wait are woken either way, if something changed. Facts are applied only by a writer that was alone from its begin on.
 -- Where the entry is not there, nothing is applied.
 --
--- KEYS  the users' hashes, then the writers of entries that are not there (on a cluster one hash alone)
--- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix)  4 number of hashes; then for each of them:
+-- KEYS  the users' hashes, then the writers of missing entries (on a cluster one hash alone)
+-- ARGV  1 writer  2 epoch  3 key prefix (a user's channel is its key with 'wake:' after the prefix)
+--       4 number of hashes; then for each of them:
 --       revision before, number of words that follow, '!r' and the revision after, changed parts as field and value in turn;
 --       of facts: '', number of words that follow, changed facts as field and value in turn;
 --       of what was not there at the begin: '+' if it changed and polls are to be woken, else '-', and 0
@@ -87,13 +88,6 @@ local function apply_facts(key, first, last)
   return end_write(key, kept)
 end
 
--- It was not there at the begin, and this writer is not inside any more: others may have filled in what was there before.
-local function void(key)
-  local found = redis.call('HMGET', key, '!w', '!d', '!r')
-  abandon(key, (others(found[1], ARGV[1], now)), found[2], found[3])
-  return 2
-end
-
 local users = tonumber(ARGV[4])
 local left, failure = leave_absent(users, ARGV[1], now)
 local answers = {}
@@ -105,7 +99,9 @@ each_key(function(key, number)
   if left[number] then
     answers[number] = 0
   elseif before == '+' or before == '-' then
-    answers[number] = void(key)
+    -- This writer is not inside any more: others may have filled in what was there before.
+    abandon_writer(key, ARGV[1], now)
+    answers[number] = 2
   elseif before == '' then
     answers[number] = apply_facts(key, first, last)
   else

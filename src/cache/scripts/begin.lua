@@ -1,10 +1,11 @@
 -- A write begins, before its commit: the entries are dirty from here on, and fill tokens given out earlier die.
 --
--- KEYS  the users' hashes, then the writers of entries that are not there and the nodes that hold a read lease (on a cluster one hash alone)
+-- KEYS  the users' hashes, then the writers of missing entries and the nodes that hold a read lease
+--       (on a cluster one hash alone)
 -- ARGV  1 writer  2 lease_ms  3 ttl_ms (not below the lease, so that dirt outlives it)  4 the writer's node ('' on a cluster)
 --       5 read_lease_ms  6 ttl_ms of the last two keys
--- Returns '1' if other nodes may show copies of these entries for one read lease more, else '0'; then for each of the hashes '1' if it is not there,
--- else '0'.
+-- Returns '1' if other nodes may show copies of these entries for one read lease more, else '0';
+-- then for each hash '1' if it is missing, else '0'.
 -- Example: EVALSHA <sha> 4 hm:{u:42} hm:{u:43} hm:writers hm:readers 9f2c 5000 60000 77aa 5 86400000  ->  '101'
 
 local FEW = 8

@@ -1,6 +1,6 @@
 -- A reader that did not find a clean entry looks again and asks for the right to fill it.
 --
--- KEYS  1 the user's hash  2 the writers of entries that are not there (none on a cluster)
+-- KEYS  1 the user's hash  2 the writers of missing entries (none on a cluster)
 -- ARGV  1 nonce (the token, if a new one is given)  2 ttl_ms of a new entry  3 epoch  4 '0' if the fields are not wanted  5 token_ms, the life of a token
 -- Returns { 1, '', fields } if it is clean by now; else { 0, token or '' while a writer is inside, fields }, where fields are the
 -- hash as it was, name and value in turn; none where they are not wanted, or where it was never filled.

@@ -9,9 +9,10 @@
 --   !s  tainted: one abandoned the entry, or died, while others were inside. It may have committed after any of those, so that none of
 --       them knows the newest state: they leave it to the next fill. Over once they are gone, for anyone who enters later commits later.
 
--- Most users whom a write reaches have no entry, and nothing is kept for them. Who writes to those is in one hash, 'writers': by the key of the entry
--- that is not there, the writers as '!w' would have them. While one is inside, no reader is given a token. So the entry stays away, and there is
--- nothing to apply to it. On a cluster, where no key is beside all others, such an entry is a hash with '!d' and '!w'.
+-- Most users whom a write reaches have no entry, and nothing is kept for them. The hash 'writers' has the writers of
+-- missing entries: by the entry's key, in the form of '!w'. While one is inside, no reader is given a token. So the
+-- entry stays missing, and there is nothing to apply to it. On a cluster, where no key is beside all others, such an
+-- entry is a hash with '!d' and '!w'.
 
 -- A second hash, for a look-up of many, has the user's facts: what the user and others are to each other, as a number by the other's id. One who is
 -- not in it is nothing to the user. It obeys the same protocol at one revision, FACTS, which tells nothing of what is missing: so a write that begins
@@ -69,7 +70,14 @@ local function abandon(key, kept, dirt, shown)
   end
 end
 
--- Takes a writer out of the first `users` entries, where they are not there. Sets those of `left`, by the number of the key, in which it was inside.
+-- Takes a writer out of an entry in which it has applied nothing.
+local function abandon_writer(key, own, now)
+  local found = redis.call('HMGET', key, '!w', '!d', '!r')
+  abandon(key, (others(found[1], own, now)), found[2], found[3])
+end
+
+-- Takes a writer out of the missing ones of the first `users` entries.
+-- Sets `left[number of the key]` where it was inside.
 local function take_out(left, users, own, now)
   local key, inside, gone, stay = KEYS[users + 1], {}, {}, {}
   local found, last, kept, present = redis.call('HMGET', key, unpack(KEYS, 1, users))
@@ -107,7 +115,7 @@ local function take_out(left, users, own, now)
   end
 end
 
--- The same, told by what it was left: nothing, with the failure, if that could not be done. Then the writer ends in each entry by itself.
+-- The same. Returns `left`, or an empty table and the failure. Then the caller ends the writer in each entry by itself.
 local function leave_absent(users, own, now)
   local left = {}
   if not KEYS[users + 1] then

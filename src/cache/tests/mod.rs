@@ -128,7 +128,7 @@ async fn pass_half_a_lease(raw: &mut Raw, key: &str, lease: Duration) {
     }
 }
 
-/// As if Redis had evicted an entry, or the list of those who write where none is. Whether it was there.
+/// As if Redis had evicted an entry, or forgotten the writers of a missing one. Returns whether there was either.
 async fn evict(raw: &mut Raw, key: &str) -> bool {
     let was_there: i64 = raw.ask(&["DEL", key]).await;
     let had_writers: i64 = raw.ask(&["HDEL", &writers_beside(key), key]).await;
