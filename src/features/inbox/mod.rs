@@ -16,8 +16,9 @@
 //! `direct.rs` has the rules of a chat, `command.rs`, `recalls.rs` and `device_rules.rs` those over
 //! the rows of a batch, `http.rs` (with `page.rs`) and `directs_http.rs` the routes, `rows.rs` and
 //! `devices.rs` the rows of batches, `store.rs` the statements of the former, `lists.rs` and
-//! `direct_lists.rs` what is read beside them. To put something else into inboxes: a variant of [`Of`], its columns in `store.rs`,
-//! its fields in `lists.rs`. What a group sends to many is a [`GroupRun`].
+//! `direct_lists.rs` what is read beside them. To put something else into inboxes: a variant of
+//! [`Of`], its columns in `store.rs`, its fields in `lists.rs`. What a group sends to many is a
+//! [`GroupRun`].
 
 mod changes;
 mod command;

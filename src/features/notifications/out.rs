@@ -40,7 +40,7 @@ pub struct NotificationOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub actor_id: Option<UserId>,
-    /// The number of recipients when it was sent, less those who were erased since.
+    /// The number of recipients when it was sent, minus the users erased since.
     #[schema(minimum = 0, example = 1200)]
     pub recipient_count: i64,
     /// The number of recipients who have read the entry that holds it, including those who deleted

@@ -3459,7 +3459,7 @@ export interface components {
             notification_id: components["schemas"]["NotificationId"];
             /**
              * Format: int64
-             * @description The number of recipients when it was sent, less those who were erased since.
+             * @description The number of recipients when it was sent, minus the users erased since.
              * @example 1200
              */
             recipient_count: number;
@@ -3501,7 +3501,7 @@ export interface components {
             read_count: number;
             /**
              * Format: int64
-             * @description The number of recipients when it was sent, less those who were erased since.
+             * @description The number of recipients when it was sent, minus the users erased since.
              * @example 1200
              */
             recipient_count: number;
