@@ -22,6 +22,11 @@ def in_daemon(name: str, function: Callable[[], T]) -> asyncio.Future[T]:
     def run() -> None:
         try:
             end = partial(future.set_result, function())
+        except StopIteration as error:
+            # No future takes it: the loop would wait for ever.
+            failed = RuntimeError("a function of the app raised StopIteration")
+            failed.__cause__ = error
+            end = partial(future.set_exception, failed)
         except BaseException as error:
             end = partial(future.set_exception, error)
         # RuntimeError: the loop has ended, and nobody waits any more.
