@@ -14,7 +14,7 @@ from typing import TypeVar
 from typing_extensions import Unpack
 
 from .client import Headmark
-from .daemon import in_daemon
+from .daemon import contained, in_daemon
 from .inbox import AsyncInboxReader, InboxOptions
 from .machines.inbox_types import InboxPosition, InboxStatus
 from .machines.loop import Signal
@@ -140,8 +140,9 @@ class UnreadPoller(_Background):
     ) -> None:
         super().__init__(headmark)
         self._changed = threading.Condition()
-        self._on_view = options.get("on_view", nothing)
+        self._on_view = contained(options.get("on_view", nothing))
         options["on_view"] = self._show
+        options["on_refused"] = contained(options.get("on_refused", nothing))
         self._inner = AsyncUnreadPoller(self._client, user, **options)
 
     @property
@@ -189,6 +190,8 @@ class InboxReader(_Background):
         **options: Unpack[InboxOptions],
     ) -> None:
         super().__init__(headmark)
+        options["on_gap"] = contained(options.get("on_gap", nothing))
+        options["on_status"] = contained(options.get("on_status", nothing))
         self._inner = AsyncInboxReader(
             self._client,
             user,
