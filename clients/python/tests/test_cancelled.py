@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from headmark import AsyncHeadmark, AsyncInboxReader, AsyncUnreadPoller, InboxPosition, runner
+from headmark.machines.poller import UnreadView
 from tests.virtual import LoopClock, run
 
 ITEM = {"seq": 1, "sent_at": "2026-01-31T09:30:00.123Z"}
@@ -119,6 +120,38 @@ def test_a_delivery_that_the_app_cancels_comes_again(caplog: pytest.LogCaptureFi
     run(story())
     assert calls == [1, 1]
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit])
+def test_a_callback_that_was_cancelled_stops_nothing(
+    error: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one that reads the result of a cancelled task."""
+    calls = 0
+
+    def on_view(view: UnreadView) -> None:
+        nonlocal calls
+        calls += 1
+        raise error
+
+    async def story() -> None:
+        async with client() as headmark, AsyncUnreadPoller(headmark, on_view=on_view) as poller:
+            await asyncio.sleep(5)
+            assert poller.view["status"] == "live"
+
+    run(story())
+    assert calls == len(caplog.records) == 3
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_callback_may_end_the_program(error: type[BaseException]) -> None:
+    """In a loop of the app these end it, as in every callback of asyncio."""
+
+    def callback() -> None:
+        raise error
+
+    with pytest.raises(error):
+        runner.call_safely(callback)
 
 
 # Before, no loop begins tasks at once.

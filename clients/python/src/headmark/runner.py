@@ -233,5 +233,9 @@ def call_safely(callback: Callable[..., object], *arguments: object) -> None:
     """An app's callback that fails must not end the loop."""
     try:
         callback(*arguments)
-    except Exception:
+    except (KeyboardInterrupt, SystemExit):
+        # The program is to end, as after every callback of asyncio that raises them.
+        raise
+    except BaseException:
+        # Also a CancelledError: nothing else can have cancelled what does not wait.
         logger.exception("a callback failed")
