@@ -12,8 +12,12 @@ const UNCHANGED: ReadonlySet<string> = new Set([
   "idempotency_in_progress",
 ]);
 
-/** DELETEs of what comes back by itself: a repeat could delete what came between the two. */
-const UNREPEATABLE_DELETES = [/\/v1\/users\/[^/]+\/badges\/[^/]+$/, /\/v1\/(broadcasts|dots)\/[^/]+$/];
+/** PUTs and DELETEs that are sent once: a repeat is refused, or could delete what came between the two. */
+const ONCE = [
+  /^PUT .*\/v1\/users\/[^/]+\/follow-requests\/[^/]+$/,
+  /^DELETE .*\/v1\/users\/[^/]+\/(badges|devices)\/[^/]+$/,
+  /^DELETE .*\/v1\/(broadcasts|dots)\/[^/]+$/,
+];
 
 /** POSTs that take an `Idempotency-Key`. Other routes ignore it, so there it makes no repeat safe. */
 const KEY_PATHS = [
@@ -49,10 +53,10 @@ export function takesKey(url: string): boolean {
   return KEY_PATHS.some((path) => path.test(url));
 }
 
-/** Whether a second request changes nothing that the first did not. PUT and PATCH say how it is to be. */
+/** Whether a second request changes nothing that the first did not. PUT, PATCH and DELETE say how it is to be. */
 async function isRepeatable(request: Request): Promise<boolean> {
   const [url = ""] = request.url.split("?");
-  if (request.method === "DELETE") return !UNREPEATABLE_DELETES.some((path) => path.test(url));
+  if (ONCE.some((line) => line.test(`${request.method} ${url}`))) return false;
   if (request.method !== "POST" || (request.headers.has("idempotency-key") && takesKey(url))) return true;
   if (REPEATABLE_PATHS.some((path) => path.test(url))) return true;
   try {

@@ -22,8 +22,11 @@ REPEATABLE = frozenset(
     }
 )
 
-# DELETEs that are not repeated so: what they delete may come into being again in between.
-ONCE = frozenset({"delete_badge", "delete_channel", "delete_dot"})
+# A PUT and DELETEs that are not repeated so: what they delete may come into being again in between,
+# or the server refuses what is done already.
+ONCE = frozenset(
+    {"accept_follow_request", "delete_badge", "delete_channel", "delete_device", "delete_dot"}
+)
 
 
 @dataclass(frozen=True)
