@@ -3,6 +3,7 @@
 
 import createClient, { type FetchResponse, type MaybeOptionalInit } from "openapi-fetch";
 import type { paths } from "./generated/openapi.js";
+import { isLoopback, type Signals } from "./surroundings.js";
 import { type CallOptions, createTransport, type TransportOptions } from "./transport.js";
 
 export interface HeadmarkOptions extends TransportOptions {
@@ -55,6 +56,15 @@ export interface Headmark {
 type AnyMethod = (path: string, init?: object) => Promise<{ data?: unknown; response: Response }>;
 type AnyOptions = { tag?: string | null; params?: { path?: object; header?: object } };
 
+/** Clients of a server on this machine. */
+const LOCAL = new WeakSet<Headmark>();
+
+/** The signals that matter for requests to this server. */
+export function signalsFor(headmark: Headmark, signals: Signals): Signals {
+  if (!LOCAL.has(headmark)) return signals;
+  return (listener) => signals((signal) => signal !== "offline" && listener(signal));
+}
+
 /**
  * A client of the server at `baseUrl`.
  *
@@ -71,13 +81,15 @@ export function createHeadmark(options: HeadmarkOptions): Headmark {
       return { data, response };
     };
   };
-  return {
+  const headmark: Headmark = {
     GET: throwing(client.GET) as Method<"get">,
     PUT: throwing(client.PUT) as Method<"put">,
     POST: throwing(client.POST) as Method<"post">,
     PATCH: throwing(client.PATCH) as Method<"patch">,
     DELETE: throwing(client.DELETE) as Method<"delete">,
   };
+  if (isLoopback(options.baseUrl)) LOCAL.add(headmark);
+  return headmark;
 }
 
 /** In a URL these are steps, and no names: the request would go to another route. */

@@ -48,3 +48,12 @@ export const onlineSignals: Signals = (listener) =>
   pageSignals((signal) => {
     if (signal === "online" || signal === "offline") listener(signal);
   });
+
+const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/i;
+
+/** Whether a server is on this machine: it can be reached without a network. */
+export function isLoopback(baseUrl: string): boolean {
+  // The `URL` of React Native is incomplete. A URL without a host is of the server of the page.
+  const [, host = globalThis.location?.hostname] = /^(?:\w+:)?\/\/(\[[^\]]*\]|[^/?#:]*)/.exec(baseUrl) ?? [];
+  return host !== undefined && LOOPBACK.test(host);
+}

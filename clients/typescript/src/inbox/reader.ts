@@ -1,7 +1,7 @@
 // The inbox reader's runtime: it performs what the state machine decides.
 
 import type { Trouble } from "../answer.js";
-import type { Headmark } from "../client.js";
+import { type Headmark, signalsFor } from "../client.js";
 import type { LoopEffect } from "../loop.js";
 import { answerOf, callSafely, Runner, report } from "../runner.js";
 import { type Clock, onlineSignals, type Signals, systemClock } from "../surroundings.js";
@@ -39,7 +39,7 @@ export interface InboxReaderOptions {
   limit?: number;
   /** The least time between two updates of the device's cursor; by default 5,000. */
   cursorGapMs?: number;
-  /** Pauses when offline, and with other signals also when hidden. */
+  /** Pauses when offline, unless the server is on this machine. With other signals it also pauses when hidden. */
   signals?: Signals;
   clock?: Clock;
 }
@@ -71,7 +71,8 @@ export class InboxReader {
   }
 
   start(): void {
-    this.#unwatch ??= (this.#options.signals ?? onlineSignals)((signal) => this.#runner.send({ type: signal }));
+    const { headmark, signals = onlineSignals } = this.#options;
+    this.#unwatch ??= signalsFor(headmark, signals)((signal) => this.#runner.send({ type: signal }));
     this.#runner.send({ type: "start" });
   }
 

@@ -1,6 +1,6 @@
 // The poller's runtime: it performs what the state machine decides.
 
-import type { Headmark } from "../client.js";
+import { type Headmark, signalsFor } from "../client.js";
 import type { LoopEffect } from "../loop.js";
 import { answerOf, callSafely, Runner } from "../runner.js";
 import { type Clock, pageSignals, type Signals, systemClock } from "../surroundings.js";
@@ -17,7 +17,7 @@ export interface UnreadPollerOptions {
   waitS?: number;
   /** How long an answer may take beyond `waitS`; by default 10,000. */
   timeoutMs?: number;
-  /** Pauses when hidden or offline; by default the signals of the page. */
+  /** Pauses when hidden, or offline unless the server is on this machine; by default the signals of the page. */
   signals?: Signals;
   clock?: Clock;
   /** The server refused a reset, and the number is back. */
@@ -79,7 +79,8 @@ export class UnreadPoller {
 
   #start(): void {
     if (this.#unwatch) return;
-    this.#unwatch = (this.#options.signals ?? pageSignals)((signal) => this.#runner.send({ type: signal }));
+    const { headmark, signals = pageSignals } = this.#options;
+    this.#unwatch = signalsFor(headmark, signals)((signal) => this.#runner.send({ type: signal }));
     this.#runner.send({ type: "start" });
   }
 
