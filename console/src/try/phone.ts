@@ -1,6 +1,6 @@
 // One user's phone: a poller, the log of its requests, and the streams behind its numbers.
 
-import { type Headmark, UnreadPoller, type UnreadView } from "@headmark/client";
+import { type Headmark, pageSignals, type Signals, UnreadPoller, type UnreadView } from "@headmark/client";
 import type { Session } from "../session.js";
 import { Store } from "../store.js";
 import type { Explain } from "../terms.js";
@@ -8,6 +8,9 @@ import type { Person } from "./people.js";
 import { RequestLog } from "./request-log.js";
 
 export const NOTHING_YET: UnreadView = { summary: null, status: "loading", trouble: null };
+
+/** The server is the one that served the page. It may be reached where the browser knows no network. */
+const signals: Signals = (listener) => pageSignals((signal) => signal !== "offline" && listener(signal));
 
 export class Phone {
   readonly log = new RequestLog();
@@ -61,7 +64,7 @@ export class Phone {
   }
 
   #newPoller(waitS: number): UnreadPoller {
-    return new UnreadPoller({ headmark: this.app, user: this.user, waitS });
+    return new UnreadPoller({ headmark: this.app, user: this.user, waitS, signals });
   }
 
   #show(view: UnreadView): void {
