@@ -76,7 +76,7 @@ pub struct AtLeast {
 
 impl<T> Read<T> {
     fn is_good(&self, change: u64, least: AtLeast) -> bool {
-        let seen = self.change == change && self.head >= least.seq && self.version >= least.version;
+        let seen = self.change >= change && self.head >= least.seq && self.version >= least.version;
         seen && least.at.is_none_or(|at| self.at >= at) && self.at.elapsed() < KEPT
     }
 }
@@ -85,7 +85,8 @@ impl<T> Read<T> {
 #[derive(Debug)]
 pub struct Receipts {
     pub(super) db: Db,
-    turns: Arc<Turns>,
+    /// Those of polls to read the database.
+    pub turns: Arc<Turns>,
     groups: Cache<GroupId, Read<Known>>,
     /// Who sent a stretch of a group's messages, by its place.
     senders: Cache<(GroupId, i64), Read<Vec<Sent>>>,
@@ -130,8 +131,9 @@ impl Receipts {
             least.seq = least.seq.min(self.terms(group).await?.head);
         }
         let read = || async move {
-            let at = Instant::now();
             let _turn = self.turns.take().await?;
+            // Now, not when it was asked: whoever waited for this sees that it is as new as that, and reads nothing again.
+            let (change, at) = (self.changes.count(group), Instant::now());
             let (terms, spans) = self.of_one_moment(group).await?;
             Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, version: terms.version, at })
         };
@@ -189,7 +191,8 @@ impl Receipts {
         for place in from / STRETCH..=to.min(head) / STRETCH {
             let first = place * STRETCH;
             let read = || async move {
-                let at = Instant::now();
+                let _turn = self.turns.take().await?;
+                let (change, at) = (self.changes.count(group), Instant::now());
                 let what = Arc::new(in_time(store::senders(&self.db, group, first, first + STRETCH - 1)).await?);
                 Ok(Read { what, change, head, version, at })
             };

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::watch::{Look, Seen, Watch};
 use super::{AtLeast, Receipts};
-use crate::base::error::Result;
+use crate::base::error::{Code, Error, Result};
 use crate::base::ids::GroupId;
 
 /// How often a group is looked at for what other nodes changed.
@@ -56,6 +56,8 @@ impl Receipts {
                         seen.changes.send_modify(|()| {});
                     }
                 }
+                // There is no such group any more, which those who wait are told.
+                Err(Error::Problem(problem)) if matches!(problem.code, Code::NotFound | Code::Gone) => seen.changes.send_modify(|()| {}),
                 // Those who wait look for themselves at the end of their time.
                 Err(error) => tracing::debug!(?error, "cannot look for changes of receipts"),
             }

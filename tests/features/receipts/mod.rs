@@ -372,6 +372,55 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// Whoever waits for a reading that began after it asked reads nothing, though the group changes all the time.
+    async fn a_busy_group_is_read_once_for_all_who_wait(world: World) {
+        const ASKING: i64 = 12;
+        let node = world.node_with(&["--scrub-users", "0", "--sql-reads", "1", "--sql-read-wait-ms", "20000"]).await;
+        let client = &node.client;
+        make(client, 9, &(1..=ASKING + 1).collect::<Vec<_>>()).await;
+        send(client, 9, 1, "m").await.ok();
+        let state = node.app.state();
+        let turn = state.receipts.turns.take().await.unwrap();
+        let mut asking = Vec::new();
+        for change in 1..=ASKING {
+            let client = client.clone();
+            asking.push(tokio::spawn({
+                let client = client.clone();
+                async move { client.get("/v1/groups/9/messages/1/receipts").await.ok() }
+            }));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            send(&client, 9, 1, &format!("change-{change}")).await.ok();
+        }
+        let before = client.metric("headmark_database_statements_total").await;
+        drop(turn);
+        for asking in asking {
+            assert_eq!(asking.await.unwrap()["recipients"], ASKING);
+        }
+        let asked = client.metric("headmark_database_statements_total").await - before;
+        assert!(asked < 20.0, "{asked} statements for {ASKING} that waited");
+        node.stop().await;
+    }
+
+    /// A service has no entry of its own by which it would hear of it.
+    async fn a_poll_of_a_service_hears_that_the_group_is_deleted(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1, 2]).await;
+        send(client, 9, 1, "m").await.ok();
+        let path = "/v1/groups/9/receipts?from=1&to=1";
+        let tag = client.get(path).await.header("etag").to_owned();
+        let waiting = tokio::spawn({
+            let client = client.clone();
+            async move { client.get_if_changed(&format!("{path}&wait=30"), &tag).await }
+        });
+        let state = node.app.state();
+        eventually("it waits", async || state.polling.waiting.taken() == 1).await;
+        client.delete("/v1/groups/9").await;
+        let told = tokio::time::timeout(Duration::from_secs(3), waiting).await.expect("it is woken").unwrap();
+        told.problem(410, "gone");
+        node.stop().await;
+    }
+
     async fn polls_that_wait_share_one_look_at_their_group(world: World) {
         const WAITING: usize = 30;
         let node = world.node_with(&["--scrub-users", "0"]).await;
