@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use crate::base::clock::UnixMs;
-use crate::engine::marks::{Intervals, Kind, Numbers, Stream, mention_floor, numbers, unread};
+use crate::engine::marks::{Intervals, Kind, Numbers, Stream, mention_floor, numbers, other_changes, unread};
 
 /// In place of a version: nothing was read yet.
 const NOT_LOADED: i64 = -1;
@@ -22,6 +22,19 @@ struct Special {
     mention_all: Intervals,
     /// Of a group: whether it is deleted.
     is_deleted: bool,
+    other_changes: i64,
+}
+
+/// What is needed of a head beside what its rows tell.
+#[derive(Debug)]
+pub struct AboveFloor {
+    pub head: i64,
+    /// What mentions all, above the position from which the rows must tell.
+    pub mention_all: Intervals,
+    /// Up to where the rows must tell that.
+    pub mention_floor: i64,
+    /// See [`other_changes`]. At least as new as the head.
+    pub other_changes: i64,
 }
 
 /// The head of one shared stream.
@@ -81,7 +94,8 @@ impl CachedHead {
         let is_deleted = kind == Kind::Group && stream.is_deleted_group();
         if is_deleted || !stream.retracted.is_empty() || stream.floor > 0 || !stream.mention_all.is_empty() {
             let (retracted, floor, mention_all) = (stream.retracted.clone(), stream.floor, stream.mention_all.clone());
-            self.special.store(Some(Arc::new(Special { retracted, floor, mention_all, is_deleted })));
+            let other_changes = other_changes(stream);
+            self.special.store(Some(Arc::new(Special { retracted, floor, mention_all, is_deleted, other_changes })));
         } else if self.special.load().is_some() {
             // A recount has found that nothing was taken back.
             self.special.store(None);
@@ -157,6 +171,16 @@ impl CachedHead {
             Some(special) if mark < special.floor || mark < mention_floor(&special.mention_all) => None,
             Some(special) => Some(numbers(head, mark, &special.retracted.with(own), &special.mention_all.with(named))),
         }
+    }
+
+    /// What is needed of it where the rows tell what does not count; None where it tells all by itself.
+    #[must_use]
+    pub fn above_floor(&self) -> Option<AboveFloor> {
+        let head = self.head();
+        let special = self.special.load();
+        let Special { mention_all, other_changes, .. } = special.as_deref()?;
+        let (mention_all, mention_floor) = (mention_all.clone(), mention_floor(mention_all));
+        Some(AboveFloor { head, mention_all, mention_floor, other_changes: *other_changes })
     }
 
     /// Of a group: whether it is deleted, so that no list shows it.

@@ -53,7 +53,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::broadcast_state::{BroadcastState, Channel, Dot};
-pub use self::cached_head::CachedHead;
+pub use self::cached_head::{AboveFloor, CachedHead};
 pub use self::deleted::Deleted;
 use self::first_look::ReadAhead;
 use self::followed::Followed;

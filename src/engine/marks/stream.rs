@@ -82,6 +82,13 @@ pub struct Stream {
     pub mention_all: Intervals,
 }
 
+/// How often something else changed in a stream than that one more thing happened in it: as often as before
+/// means that nothing that was there has gone since.
+#[must_use]
+pub fn other_changes(stream: &Stream) -> i64 {
+    stream.version - stream.head
+}
+
 /// How many separate runs of positions that mention all a group's stream keeps at hand.
 pub const MAX_MENTION_ALL_RUNS: usize = 200;
 
@@ -254,6 +261,7 @@ mod tests {
         fn a_stream_counts_like_a_set(steps in steps(), mark in 0..90_i64, own in prop::collection::btree_set(1..90_i64, 0..10)) {
             let (mut stream, mut there, mut all) = (Stream::default(), BTreeSet::new(), BTreeSet::new());
             for step in steps {
+                let (before, gone) = (other_changes(&stream), stream.head - i64::try_from(there.len()).unwrap());
                 match step {
                     Step::Happen => { there.insert(stream.advance(UnixMs(1)).unwrap()); }
                     Step::MentionAll => {
@@ -272,6 +280,8 @@ mod tests {
                         prop_assert_eq!((stream.version > before, changed), (changed, is_less));
                     }
                 }
+                let is_less = stream.head - i64::try_from(there.len()).unwrap() > gone;
+                prop_assert!(other_changes(&stream) >= before + i64::from(is_less), "what goes is another change, and none comes back");
             }
             let mut intervals = Intervals::default();
             own.iter().for_each(|at| intervals.insert(*at, *at));

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use moka::sync::Cache as Lists;
 
-use super::{GroupMark, lists};
+use super::GroupMark;
+use super::known_rows::KnownRows;
 use crate::base::clock::UnixMs;
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::Revision;
 use crate::db::{Db, DbResult};
 use crate::engine::heads::{CachedHead, Heads, History, KeptCount, Versions};
-use crate::engine::marks::{Kind, Numbers, StreamKey, numbers};
+use crate::engine::marks::{Kind, Numbers, StreamKey};
 use crate::features::level::Level;
 
 /// How many bytes of decoded lists a node keeps, and for how long one is kept.
@@ -205,8 +206,8 @@ impl ChatList {
 /// The lists of the users who poll.
 #[derive(Debug)]
 pub struct Chats {
-    db: Db,
     heads: Arc<Heads>,
+    rows: KnownRows,
     lists: Lists<UserId, Arc<ChatList>>,
 }
 
@@ -215,7 +216,7 @@ impl Chats {
     pub fn new(db: Db, heads: Arc<Heads>) -> Self {
         let weigh = |_: &UserId, list: &Arc<ChatList>| u32::try_from(list.size_bytes()).unwrap_or(u32::MAX);
         let lists = Lists::builder().weigher(weigh).max_capacity(MAX_LIST_BYTES).time_to_idle(LIST_TTL).build();
-        Self { db, heads, lists }
+        Self { rows: KnownRows::new(db), heads, lists }
     }
 
     /// A user's list as of this revision, made of `marks` where it is not here.
@@ -305,13 +306,6 @@ impl Chats {
         Some(terms)
     }
 
-    /// What is unread in one group up to this head, as the rows have it now.
-    pub async fn count_rows(&self, group: GroupId, mark: &GroupMark, head: i64) -> DbResult<Numbers> {
-        let gone = lists::gone(&self.db, group, mark.mark, head).await?;
-        let all = lists::mention_all(&self.db, group, mark.mark, head).await?;
-        Ok(numbers(head, mark.mark, &gone.with(&mark.extra), &all.with(&mark.mentions)))
-    }
-
     /// Reads what is missing: heads that are not here, and recalled messages that only the rows
     /// know.
     async fn load(&self, list: &ChatList) -> DbResult<()> {
@@ -325,8 +319,10 @@ impl Chats {
             if let Told::Below(version) = chat.told()
                 && list.known(chat).is_none()
             {
-                let numbers = self.count_rows(chat.group, &chat.mark, chat.cached_head.head()).await?;
-                list.below().insert(chat.group, (version, numbers));
+                // None: it tells by itself now.
+                if let Some(numbers) = self.rows.numbers(self.heads.history(), chat.group, &chat.mark, &chat.cached_head).await? {
+                    list.below().insert(chat.group, (version, numbers));
+                }
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use super::{Message, expired, lists};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, MAX_HEAD, UserId};
-use crate::db::{Db, DbResult, in_time};
+use crate::db::{Db, DbResult};
 use crate::http::pages;
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Wakers};
@@ -187,8 +187,8 @@ async fn read(state: &GroupContext, path: &GroupPath, place: Place, limit: u32, 
     let view = path.view(&state.db).await?;
     // Up to the head that was read first: then head and messages belong together.
     let window = Window::new(place, limit, view.since.unwrap_or(0), view.head);
-    let older = in_time(older(&state.db, path.group, window.older)).await?;
-    let newer = in_time(newer(state, path, window.newer, may_be_late)).await?;
+    let older = state.entries.in_turn(older(&state.db, path.group, window.older)).await?;
+    let newer = state.entries.in_turn(newer(state, path, window.newer, may_be_late)).await?;
     match window.page(older, newer) {
         Ok(page) => {
             let page = GroupMessagesOut::new(page, place);

@@ -11,7 +11,6 @@ use super::last_read::{LastRead, PageBody};
 use super::message_changes::{self, ChangesExpired};
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::GroupId;
-use crate::db::in_time;
 use crate::http::pages;
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Wakers};
@@ -103,7 +102,8 @@ async fn list_group_message_changes(
 async fn read(state: &GroupContext, path: &GroupPath, after: Option<i64>, limit: u32) -> Result<PageBody> {
     let since = path.view(&state.db).await?.since.unwrap_or(0);
     let rows = i64::from(limit) + 1;
-    let found = in_time(message_changes::read(&state.db, path.group, after.unwrap_or(0), since, rows)).await?;
+    let read = message_changes::read(&state.db, path.group, after.unwrap_or(0), since, rows);
+    let found = state.entries.in_turn(read).await?;
     let last = found.last;
     let page = message_changes::page(after, found, usize::try_from(limit).unwrap_or(usize::MAX));
     let page = page.map_err(|ChangesExpired(first)| {

@@ -5,6 +5,7 @@ mod crowds;
 pub mod deletion;
 mod expiry;
 pub mod fan_out;
+mod far_behind;
 mod history;
 mod levels;
 mod mentions;
