@@ -21,13 +21,14 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The first row that the page may begin with, in its direction; None: whatever is kept.
-    fn begins_at(self) -> Option<i64> {
+    /// Whether the row with which the page may begin, in its direction, has expired. Who begins at the end, or
+    /// beyond it, did not ask for a row that was there.
+    fn has_expired(self, earliest: i64, head: i64) -> bool {
         match self {
-            Self::Start => None,
-            Self::After(seq) => Some(seq.saturating_add(1)),
-            Self::Before(seq) => Some(seq - 1).filter(|seq| *seq > 0),
-            Self::Around(seq) => Some(seq),
+            Self::Start => false,
+            Self::After(seq) => seq < head && seq.saturating_add(1) < earliest,
+            Self::Before(seq) => (2..=head).contains(&seq) && seq - 1 < earliest,
+            Self::Around(seq) => seq <= head && seq < earliest,
         }
     }
 }
@@ -66,7 +67,7 @@ pub(super) async fn page(db: &Db, user: UserId, peer: UserId, side: Side, limit:
     failpoint("inbox::history_read");
     // Read last: what is kept by then was not missing before.
     let (earliest, _) = in_time(kept(db, user)).await?;
-    if side.begins_at().is_some_and(|seq| seq < earliest && seq <= head) {
+    if side.has_expired(earliest, head) {
         let detail = format!("Inbox items before {earliest} have expired.");
         return Err(Problem::new(Code::CursorExpired, detail).kept_from(earliest).into());
     }

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use super::{InboxOut, lists};
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::base::ids::{ClientId, UserId};
-use crate::db::{Db, in_time};
+use crate::db::Db;
 use crate::engine::entries::{Entries, State};
 use crate::engine::heads::History;
 use crate::http::polling::{self, Version};
@@ -47,13 +47,13 @@ impl WantedPage {
             return Ok(page);
         }
         let after = match &self.device {
-            Some(device) => in_time(lists::cursor(db, self.user, device)).await?,
+            Some(device) => entries.in_turn(lists::cursor(db, self.user, device)).await?,
             None => self.after,
         };
         if let Some(page) = held.filter(|page| page.after == after) {
             return Ok(page);
         }
-        let read = in_time(lists::read(db, self.user, after.unwrap_or(0), i64::from(self.limit))).await?;
+        let read = entries.in_turn(lists::read(db, self.user, after.unwrap_or(0), i64::from(self.limit))).await?;
         let read = read.ok_or_else(|| Error::from(Fault::Bug("there is no epoch of inboxes".to_owned())))?;
         self.page(history, after, read)
     }

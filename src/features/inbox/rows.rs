@@ -55,10 +55,10 @@ impl InboxRows {
         self.runs.set(&(user, after), Some((run, now)));
     }
 
-    /// Where a message with this id is, if it was sent before.
+    /// Where a message with this id is, if it was sent before and its row is kept.
     #[must_use]
     pub fn sent(&self, key: &SentKey) -> Option<Sent> {
-        self.sent.get(key)
+        self.sent.get(key).filter(|sent| sent.seq > self.gone.get(&key.0))
     }
 
     /// A user's side of a direct chat.
@@ -98,6 +98,11 @@ impl InboxRows {
     #[must_use]
     pub fn place(&self, user: UserId, peer: UserId, up_to: i64) -> Place {
         let direct = self.direct(user, peer);
+        // What was loaded counts rows that the batch has removed since. All that are kept come later, and
+        // count as unread if they may be read by this.
+        if up_to < self.gone.get(&user) {
+            return direct.place_of_expired(up_to, direct.recalled);
+        }
         let stored = self.places.get(&(user, peer, up_to)).copied().unwrap_or(Place { peer_seq: -1, ..Place::default() });
         let recalled_after = stored.recalled_after + self.recalled_in_batch(user, peer, up_to);
         // What the batch itself has made is looked at first, as it comes after all that is stored.
@@ -320,3 +325,6 @@ impl RowSet for InboxRows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

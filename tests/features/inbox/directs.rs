@@ -227,6 +227,11 @@ both_tiers! {
             assert_eq!(reply.problem(410, "cursor_expired")["earliest_seq"], 22, "{query}");
         }
         assert_eq!((seqs(&history(client, "").await), seqs(&history(client, "before=100").await)), (vec![22], vec![22]));
+        // All has expired: who begins at the end did not ask for a message that was there.
+        at.fetch_add(31 * DAY_MS, Ordering::SeqCst);
+        sweep(&node.app.state().contexts.inbox, &mut Walk::default()).await.unwrap();
+        assert_eq!(seqs(&history(client, "before=23").await), Vec::<i64>::new());
+        client.get("/v1/users/2/directs/1/messages?before=22").await.problem(410, "cursor_expired");
         node.stop().await;
     }
 
