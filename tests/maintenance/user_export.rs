@@ -197,6 +197,27 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// Nor is a row made of who is only named by somebody whom it changes nothing for.
+    async fn who_was_never_seen_has_nothing_whatever_others_do(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        client.put("/v1/users/1/blocks/2", &json!({})).await.ok();
+        client.delete("/v1/users/1/followers/3").await;
+        client.put("/v1/users/1/follow-requests/4", &json!({})).await.problem(404, "not_found");
+        client.delete("/v1/users/1/follow-requests/5").await;
+        client.put("/v1/users/1/following/6", &json!({"visibility": "secret"})).await.ok();
+        client.delete("/v1/users/1/following/6").await;
+        client.put("/v1/users/1/blocks/7", &json!({})).await.ok();
+        client.delete("/v1/users/1/blocks/7").await;
+        for user in 2..=7 {
+            assert_eq!(export(client, user).await, Vec::<Value>::new(), "user {user}");
+        }
+        let mut hand = Hand::on(&world).await;
+        hand.run("delete from users where user_id = 1").await;
+        assert_eq!(hand.text("select cast(count(*) as text) from users").await, "0");
+        node.stop().await;
+    }
+
     /// Pages neither repeat nor skip, and messages of many groups follow each other.
     async fn long_lists_are_whole(world: World) {
         let node = world.node().await;

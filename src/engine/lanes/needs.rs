@@ -12,6 +12,8 @@ use crate::engine::marks::{Kind, MarkKey, StreamKey, is_own};
 #[derive(Debug, Default)]
 pub struct Needs {
     pub(super) users: BTreeSet<UserId>,
+    /// Those of them for whom no row is made where nothing of it changes.
+    pub(super) if_changed: BTreeSet<UserId>,
     /// Marks that are rows of their own.
     pub(super) marks: BTreeSet<MarkKey>,
     /// Heads that may be changed.
@@ -51,9 +53,18 @@ impl Needs {
         self.sets.iter().find_map(|needs| (&**needs as &dyn Any).downcast_ref::<S>())
     }
 
-    /// A user's own row.
+    /// A user's own row, which is made where there is none.
     pub fn user(&mut self, user: UserId) {
         self.users.insert(user);
+        self.if_changed.remove(&user);
+    }
+
+    /// A user's own row, of which none is made where nothing of it changes. Another lock keeps out a batch that
+    /// found none either.
+    pub fn user_if_changed(&mut self, user: UserId) {
+        if self.users.insert(user) {
+            self.if_changed.insert(user);
+        }
     }
 
     /// One mark, and with it the user's own row.
@@ -63,7 +74,7 @@ impl Needs {
 
     /// One mark by its key, and with it the user's own row.
     pub fn mark_at(&mut self, key: MarkKey) {
-        self.users.insert(key.user);
+        self.user(key.user);
         if !is_own(key.kind) {
             self.marks.insert(key);
         }
@@ -82,7 +93,7 @@ impl Needs {
 
     /// A user's own row and what an enrolment looks at.
     pub fn enrolment(&mut self, user: UserId) {
-        self.users.insert(user);
+        self.user(user);
         self.enrolling.insert(user);
         self.seen_heads.insert(StreamKey::broadcast_state());
     }

@@ -71,7 +71,11 @@ impl lanes::Command for AcceptOpen {
     fn needs(&self, needs: &mut Needs) {
         needs.user(self.user);
         needs.of::<RelationRows>();
-        self.fans.iter().for_each(|(fan, _)| self.action(*fan, Act::AcceptRequest).needs(&self.terms, needs));
+        for (fan, _) in &self.fans {
+            // Where the side of a fan without a row is lost, the next try finds that row, and removes the other side.
+            needs.user(*fan);
+            self.action(*fan, Act::AcceptRequest).needs(&self.terms, needs);
+        }
     }
 
     fn lane_key(&self) -> i64 {

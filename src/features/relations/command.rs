@@ -92,7 +92,7 @@ impl PairAction {
             Act::RemoveFollower | Act::AcceptRequest | Act::RefuseRequest => {
                 if self.act == Act::AcceptRequest {
                     // The answer has the revision of the user who accepts.
-                    needs.user(there.follower);
+                    needs.user_if_changed(there.follower);
                 }
                 need_follow(needs, back);
                 badge::need(needs, back, &terms.badges);

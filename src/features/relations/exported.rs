@@ -81,7 +81,7 @@ static FOLLOWER_COUNTS: Statement = Statement::one(
     "select cast(sum(c.followers) as bigint), cast(sum(c.mutuals) as bigint), cast(sum(c.requests) as bigint)
     from follower_counts c
     where c.user_id = $1
-    having count(*) > 0",
+    having sum(c.followers) + sum(c.mutuals) + sum(c.requests) > 0",
     &[("user_id", Type::Int)],
 );
 

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use moka::future::Cache;
+use moka::policy::EvictionPolicy;
 
 use super::lists::{List, ShownPage};
 use super::{Changed, Counts, Pair};
@@ -97,6 +98,11 @@ impl Default for HotUsers {
     }
 }
 
+/// The newest writes. The default policy may refuse a new key where others are used more often.
+fn newest<K: Hash + Eq + Send + Sync + 'static>() -> moka::sync::Cache<K, u64> {
+    moka::sync::Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN_FOR).eviction_policy(EvictionPolicy::lru()).build()
+}
+
 /// Of two writes at once the later number stays, whichever comes here first.
 fn remember<K: Hash + Eq + Send + Sync + 'static>(written: &moka::sync::Cache<K, u64>, key: K, number: u64) {
     written.entry(key).and_upsert_with(|known| known.map_or(number, |known| known.into_value().max(number)));
@@ -117,10 +123,10 @@ impl HotUsers {
             pages: Cache::builder().max_capacity(MAX_KEPT).time_to_live(KEPT).build(),
             counts: Cache::builder().max_capacity(MAX_KEPT).time_to_live(KEPT).build(),
             writes: AtomicU64::new(0),
-            written: moka::sync::Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN_FOR).build(),
+            written: newest(),
             lately: Lately::default(),
             looks: moka::sync::Cache::builder().max_capacity(MAX_LOOKS).time_to_live(KEPT).build(),
-            looked: moka::sync::Cache::builder().max_capacity(MAX_WRITTEN).time_to_live(WRITTEN_FOR).build(),
+            looked: newest(),
             stars: moka::sync::Cache::builder().max_capacity(MAX_STARS).time_to_live(STAR_FOR).build(),
             visibility: AtomicU64::new(0),
             shared,

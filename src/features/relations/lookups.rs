@@ -154,8 +154,9 @@ impl Lookups {
     }
 
     async fn read(&self, user: UserId, related: Related, wanted: ListVersion) -> Result<WholeList> {
-        let whole_lists::Whole { version: revision, ids, ends } = whole_lists::whole(&self.db, user, related, self.max_whole).await?;
-        if ids.len() > self.max_whole {
+        let whole_lists::Whole { version: revision, ids, ends, is_cut } =
+            whole_lists::whole(&self.db, user, related, self.max_whole).await?;
+        if is_cut {
             let most = self.max_whole;
             let detail = format!("The list has more than {most} users. Use the paginated list.");
             return Err(Problem::new(Code::TooMany, detail).into());

@@ -29,7 +29,7 @@ impl Related {
 }
 
 /// Whom a user follows, and since when; the row of user 0 has the version of the list, so that they
-/// belong together.
+/// belong together. The row of user -1 has their number: where they are too many, no other is read.
 static WHOLE_FOLLOWING: Statement = Statement::one(
     "select cast(0 as bigint), coalesce((
         select case when u.following_version > coalesce(c.following_version, 0) then u.following_version else c.following_version end
@@ -38,7 +38,14 @@ static WHOLE_FOLLOWING: Statement = Statement::one(
         where u.user_id = $1
     ), 0)
     union all
-    select w.id, w.since from (select f.followee_id as id, f.since from following f where f.follower_id = $1 limit $2) w",
+    select cast(-1 as bigint), coalesce((select u.following from users u where u.user_id = $1), 0)
+    union all
+    select w.id, w.since from (
+        select f.followee_id as id, f.since
+        from following f
+        where f.follower_id = $1 and (select u.following from users u where u.user_id = $1) < $2
+        limit $2
+    ) w",
     WHOLE,
 );
 
@@ -73,10 +80,11 @@ pub struct Whole {
     pub ids: Vec<UserId>,
     /// Of mutes: those that end.
     pub ends: Vec<(UserId, UnixMs)>,
+    /// Whether there are more than were asked for, of which then some or none are here.
+    pub is_cut: bool,
 }
 
-/// A whole list, with its version, as of one moment; of one that is longer than `most`, some of it,
-/// one more than that.
+/// A whole list, with its version, as of one moment, if it is not longer than `most`.
 pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbResult<Whole> {
     let columns = Column::one_row(&[user.get(), i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1)]);
     let never = |(id, since): (i64, i64)| (id, since, 0);
@@ -85,9 +93,12 @@ pub async fn whole(db: &Db, user: UserId, related: Related, most: usize) -> DbRe
         Related::Blocks => db.fetch(&WHOLE_BLOCKS, &columns).await?.into_iter().map(never).collect(),
         Related::Mutes => db.fetch(&WHOLE_MUTES, &columns).await?,
     };
-    let version = rows.iter().find(|(id, ..)| *id == 0).map_or(0, |(_, version, _)| *version);
+    let said = |wanted: i64| rows.iter().find(|(id, ..)| *id == wanted).map(|(_, said, _)| *said);
+    let (version, count) = (said(0).unwrap_or(0), said(-1));
     rows.sort_unstable_by_key(|(id, since, _)| std::cmp::Reverse((*since, *id)));
     let users = || rows.iter().filter_map(|(id, _, until)| Some((UserId::try_from(*id).ok()?, *until)));
     let ends = users().filter(|(_, until)| *until > 0).map(|(id, until)| (id, UnixMs(until)));
-    Ok(Whole { version, ids: users().map(|(id, _)| id).collect(), ends: ends.collect() })
+    let (ids, ends): (Vec<_>, _) = (users().map(|(id, _)| id).collect(), ends.collect());
+    let is_cut = ids.len() > most || count.is_some_and(|count| usize::try_from(count).unwrap_or(0) > most);
+    Ok(Whole { version, ids, ends, is_cut })
 }

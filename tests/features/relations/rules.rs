@@ -153,6 +153,7 @@ both_tiers! {
         // One more, as imports make it, is beyond the bound; and something changes, so that the
         // list is read again.
         hand.run("insert into following (follower_id, followee_id, since) values (1, 400000, 400000)").await;
+        hand.run("update users set following = following + 1 where user_id = 1").await;
         Client::send(nodes[0].client.request(Method::PUT, "/v1/users/1/following/5").json(&json!({"special": true}))).await.ok();
         for node in &nodes {
             let refused = node.client.get("/v1/users/1/following/ids").await.problem(409, "too_many");

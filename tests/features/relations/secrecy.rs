@@ -87,6 +87,9 @@ impl Scene {
                 self.service.post(&format!("/v1/users/{user}/badges/like/increment"), &json!({})).await.ok();
             }
             prepare(me, other).await;
+            // What has just happened keeps the publisher of events from the next event for a moment. So something
+            // has, whatever was prepared.
+            self.block(98, me - 90_000).await;
             let before = self.counters().await;
             let reply = request(&client, me, other).await;
             let after = self.counters().await;

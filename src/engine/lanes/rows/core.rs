@@ -42,6 +42,8 @@ pub struct Core {
     assumes: bool,
     /// Users who have no row yet, and get one with this batch.
     new: BTreeSet<UserId>,
+    /// Those of them who get one only if something of it changes.
+    if_changed: BTreeSet<UserId>,
     /// Users who were erased, as far as their rows do not say so: those that have none any more, and
     /// those that are named without a look at their rows.
     erased: BTreeSet<UserId>,
@@ -88,12 +90,18 @@ impl Core {
     }
 
     /// Rows that are locked. The others are made when the batch is written: as they are by then, in one
-    /// go, and also where nothing changed, since that keeps out another batch that found none either.
+    /// go, and mostly also where nothing changed, since that keeps out another batch that found none either.
     fn add_locked(&mut self, needs: &Needs, users: Vec<(UserId, User)>) {
         self.has_erased |= users.iter().any(|(_, row)| row.settings.is_erased());
         self.users.insert_loaded(users);
         self.new = needs.users.iter().filter(|user| self.users.look(user).is_none()).copied().collect();
+        self.if_changed = self.new.intersection(&needs.if_changed).copied().collect();
         self.users.insert_loaded(self.new.iter().map(|user| (*user, User::default())));
+    }
+
+    /// Whether the user has a row once this is committed.
+    fn has_row(&self, user: UserId, loaded: &User, now: &User) -> bool {
+        !self.gone.contains(&user) && (loaded != now || !self.if_changed.contains(&user))
     }
 
     /// Users of whom their rows do not say whether they were erased.
@@ -138,7 +146,7 @@ impl Core {
         let after = |(user, (loaded, now)): (&UserId, &(User, User))| {
             (*user, User { version: if self.is_written(loaded, now) { batch.stamp() } else { now.version }, ..now.clone() })
         };
-        self.users.rows.iter().filter(|(user, _)| !self.gone.contains(user)).map(after).collect()
+        self.users.rows.iter().filter(|(user, (loaded, now))| self.has_row(**user, loaded, now)).map(after).collect()
     }
 
     fn is_written(&self, loaded: &User, now: &User) -> bool {

@@ -8,7 +8,7 @@ use crate::engine::pairs::{Pair, need_approval_seen, need_pair, need_pair_seen};
 /// What two users are to each other, to change what the first is to the second; with it the first
 /// one's own row and counts, and the lock of the pair.
 pub fn need_follow(needs: &mut Needs, pair: Pair) {
-    needs.user(pair.follower);
+    needs.user_if_changed(pair.follower);
     need_pair(needs, pair);
     let needs = needs.of::<RelationRows>();
     needs.related.insert(pair.follower);

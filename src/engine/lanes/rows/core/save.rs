@@ -12,7 +12,7 @@ use crate::engine::marks::{Mark, users};
 
 impl Core {
     pub(in super::super) async fn save(&self, conn: &mut Conn, batch: Batch) -> DbResult<()> {
-        let users = self.users.rows.iter().filter(|(user, _)| !self.gone.contains(user));
+        let users = self.users.rows.iter().filter(|(user, (loaded, now))| self.has_row(**user, loaded, now));
         let users = users.map(|(user, (loaded, now))| (*user, loaded, now));
         let (new, known): (Vec<_>, Vec<_>) = users.partition(|(user, ..)| self.new.contains(user));
         let changed: Vec<_> = known.into_iter().filter(|(_, loaded, now)| self.is_written(loaded, now)).collect();
