@@ -18,7 +18,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::ReadEntry;
-use crate::db::{DbResult, in_time};
+use crate::db::DbResult;
 use crate::engine::entries::{State, alive};
 use crate::engine::heads::{History, Versions};
 use crate::features::groups;
@@ -282,7 +282,7 @@ pub(super) async fn read(
         if let (Asked::Group(group), true) = (asked, groups.is_empty()) {
             return Err(no_chat(state, user, group).await?.into());
         }
-        let directs = in_time(directs(state, user, asked, now)).await?;
+        let directs = state.groups.entries.in_turn(directs(state, user, asked, now)).await?;
         // Both should be of one state of the user. One who changes faster than that can be read has the older tag.
         if directs.revision > entry.revision && read_again > 0 {
             revision = directs.revision;
@@ -337,10 +337,13 @@ async fn last_messages(state: &ChatListContext, user: UserId, chats: &[Chat]) ->
             Chat::Group(_) | Chat::Direct(_) => {}
         }
     }
+    if of_groups.is_empty() && of_directs.is_empty() {
+        return Ok(HashMap::new());
+    }
     let db = &state.groups.db;
     let groups = async { if of_groups.is_empty() { Ok(Vec::new()) } else { groups::lists::messages_at(db, &of_groups).await } };
     let directs = async { if of_directs.is_empty() { Ok(Vec::new()) } else { direct_lists::messages_at(db, user, &of_directs).await } };
-    let (groups, directs) = in_time(try_join(groups, directs)).await?;
+    let (groups, directs) = state.groups.entries.in_turn(try_join(groups, directs)).await?;
     let groups = groups.into_iter().map(|(group, seq, message)| ((true, group.get()), GroupMessageOut::new((seq, message))));
     let directs = directs.into_iter().filter_map(|item| Some(((false, item.peer_id?.get()), direct_message(item))));
     Ok(groups.chain(directs).collect())

@@ -90,11 +90,26 @@ both_tiers! {
         let node = world.node_with(&ONE_TURN).await;
         let client = &node.client;
         raise(client, "mention", 3).await;
+        client.put("/v1/groups/9", &json!({})).await.ok();
+        client.post("/v1/groups/9/members", &json!({"user_ids": [42]})).await.ok();
+        client.post("/v1/groups/9/messages", &json!({"sender_id": 42, "client_id": "m", "content": "text"})).await.ok();
         summary(client, "").await;
         let reader = hold_the_turn(&node).await;
         let is_overloaded = |reply: &Reply| (reply.status.as_u16(), &reply.body["code"]) == (503, &json!("overloaded"));
-        for list in ["notifications", "directs", "directs/7", "directs/7/receipts"] {
-            let path = format!("/v1/users/42/{list}");
+        for list in [
+            "users/42/notifications",
+            "users/42/directs",
+            "users/42/directs/7",
+            "users/42/directs/7/receipts",
+            "users/42/inbox",
+            "users/42/chats",
+            "users/42/chats/direct/7",
+            "groups/9/messages",
+            "groups/9/messages/changes",
+            "groups/9/receipts?from=1&to=1",
+            "groups/9/messages/1/receipts",
+        ] {
+            let path = format!("/v1/{list}");
             eventually(&path, async || is_overloaded(&client.get(&path).await)).await;
         }
         eventually("a reset waits", async || is_overloaded(&client.post("/v1/users/42/feed/reset", &json!({})).await)).await;
