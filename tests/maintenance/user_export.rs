@@ -199,7 +199,7 @@ both_tiers! {
 
     /// Nor is a row made of who is only named by somebody whom it changes nothing for.
     async fn who_was_never_seen_has_nothing_whatever_others_do(world: World) {
-        let node = world.node().await;
+        let node = world.node_with(&["--follower-badge", "fans", "--request-badge", "asked"]).await;
         let client = &node.client;
         client.put("/v1/users/1/blocks/2", &json!({})).await.ok();
         client.delete("/v1/users/1/followers/3").await;

@@ -83,7 +83,7 @@ impl Lane {
         if let Err(Failure::Store(error)) = &result
             && is_duplicate(error, "users")
         {
-            self.make_ahead(&needs.users.into_iter().collect::<Vec<_>>()).await;
+            self.make_ahead(&needs.users.difference(&needs.if_changed).copied().collect::<Vec<_>>()).await;
         }
         result
     }

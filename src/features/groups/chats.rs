@@ -320,7 +320,7 @@ impl Chats {
                 && list.known(chat).is_none()
             {
                 // None: it tells by itself now.
-                if let Some(numbers) = self.rows.numbers(self.heads.history(), chat.group, &chat.mark, &chat.cached_head).await? {
+                if let Some(numbers) = self.rows.numbers(list.as_of.0, chat.group, &chat.mark, &chat.cached_head).await? {
                     list.below().insert(chat.group, (version, numbers));
                 }
             }

@@ -13,7 +13,7 @@ use super::{Message, expired, lists};
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, MAX_HEAD, UserId};
-use crate::db::{Db, DbResult};
+use crate::db::DbResult;
 use crate::http::pages;
 use crate::http::params::{IfNoneMatch, Query};
 use crate::http::polling::{self, Asked, PolledValue, Resource, Seen, Wakers};
@@ -187,8 +187,16 @@ async fn read(state: &GroupContext, path: &GroupPath, place: Place, limit: u32, 
     let view = path.view(&state.db).await?;
     // Up to the head that was read first: then head and messages belong together.
     let window = Window::new(place, limit, view.since.unwrap_or(0), view.head);
-    let older = state.entries.in_turn(older(&state.db, path.group, window.older)).await?;
-    let newer = state.entries.in_turn(newer(state, path, window.newer, may_be_late)).await?;
+    // Where there is nothing to read, it needs no turn.
+    let [wants_older, wants_newer] = [window.older, window.newer].map(|stretch| stretch.filter(|stretch| stretch.up_to > stretch.above));
+    let older = match wants_older {
+        Some(stretch) => state.entries.in_turn(lists::messages_down(&state.db, path.group, stretch)).await?,
+        None => Vec::new(),
+    };
+    let newer = match wants_newer {
+        Some(stretch) => state.entries.in_turn(newer(state, path, stretch, may_be_late)).await?,
+        None => Vec::new(),
+    };
     match window.page(older, newer) {
         Ok(page) => {
             let page = GroupMessagesOut::new(page, place);
@@ -198,18 +206,10 @@ async fn read(state: &GroupContext, path: &GroupPath, place: Place, limit: u32, 
     }
 }
 
-async fn older(db: &Db, group: GroupId, stretch: Option<Stretch>) -> DbResult<FoundMessages> {
-    match stretch {
-        Some(stretch) if stretch.up_to > stretch.above => lists::messages_down(db, group, stretch).await,
-        _ => Ok(Vec::new()),
-    }
-}
-
 /// Reads messages upwards, from a replica too where a member asks once, without a tag. Head and membership
 /// are the primary's, so what a replica does not have yet is missed and read there. What this node has
 /// recalled shows here at once. A held poll keeps what it read, so it reads from the primary.
-async fn newer(state: &GroupContext, path: &GroupPath, stretch: Option<Stretch>, may_be_late: bool) -> DbResult<FoundMessages> {
-    let Some(stretch) = stretch.filter(|stretch| stretch.up_to > stretch.above) else { return Ok(Vec::new()) };
+async fn newer(state: &GroupContext, path: &GroupPath, stretch: Stretch, may_be_late: bool) -> DbResult<FoundMessages> {
     let read = |db| lists::messages(db, path.group, stretch);
     if path.user().is_some() && may_be_late && !state.recalled.has(&path.group) {
         let messages = state.pages.read(read).await?;

@@ -17,8 +17,9 @@ pub struct Badges {
 
 /// What it takes to raise them for the second of the pair, or to take that back.
 pub(super) fn need(needs: &mut Needs, pair: Pair, badges: &Badges) {
-    for badge in [&badges.follower, &badges.request].into_iter().flatten() {
-        needs.mark(pair.followee, Kind::Counter, badge);
+    // Counters are in the user's own row.
+    if badges.follower.is_some() || badges.request.is_some() {
+        needs.user_if_changed(pair.followee);
     }
 }
 

@@ -11,7 +11,7 @@ static USER: Statement = Statement::one(
     "select u.user_id, u.revision, u.settings, u.enrolled, u.seen_day, u.marks, u.marks, u.marks, u.following, u.chat_groups,
         u.inbox_seq, u.direct_unread, u.direct_chats, u.notification_seq, u.notification_seen
     from users u
-    where u.user_id = $1 and u.revision > 0",
+    where u.user_id = $1 and (u.revision > 0 or u.following > 0 or u.chat_groups > 0)",
     &[("user_id", Type::Int)],
 );
 
