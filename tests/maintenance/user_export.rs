@@ -199,14 +199,17 @@ both_tiers! {
 
     /// Nor is a row made of who is only named by somebody whom it changes nothing for.
     async fn who_was_never_seen_has_nothing_whatever_others_do(world: World) {
+        let node = world.node().await;
+        node.client.put("/v1/users/1/following/6", &json!({"visibility": "secret"})).await.ok();
+        node.client.delete("/v1/users/1/following/6").await;
+        node.stop().await;
+        // A badge is in the user's own row.
         let node = world.node_with(&["--follower-badge", "fans", "--request-badge", "asked"]).await;
         let client = &node.client;
         client.put("/v1/users/1/blocks/2", &json!({})).await.ok();
         client.delete("/v1/users/1/followers/3").await;
         client.put("/v1/users/1/follow-requests/4", &json!({})).await.problem(404, "not_found");
         client.delete("/v1/users/1/follow-requests/5").await;
-        client.put("/v1/users/1/following/6", &json!({"visibility": "secret"})).await.ok();
-        client.delete("/v1/users/1/following/6").await;
         client.put("/v1/users/1/blocks/7", &json!({})).await.ok();
         client.delete("/v1/users/1/blocks/7").await;
         for user in 2..=7 {
