@@ -11,8 +11,8 @@ use moka::ops::compute::{CompResult, Op};
 use crate::base::error::{Error, Fault, Result};
 use crate::db::MAX_READ;
 
-/// How long it is waited until others have read. Where a read fails, the next in line reads, so with a database that hangs
-/// each would wait for all before it.
+/// How long a caller waits for the reads of others. Where a read fails, the next in line reads, so with a
+/// database that hangs each would wait for all before it.
 const MAX_WAIT: Duration = MAX_READ;
 
 /// What is kept under the key, if it `is_good`. Else what `read` finds, which is kept instead. Those

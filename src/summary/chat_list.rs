@@ -18,7 +18,6 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
 use crate::cache::ReadEntry;
-use crate::db::DbResult;
 use crate::engine::entries::{State, alive};
 use crate::engine::heads::{History, Versions};
 use crate::features::groups;
@@ -282,10 +281,7 @@ pub(super) async fn read(
         if let (Asked::Group(group), true) = (asked, groups.is_empty()) {
             return Err(no_chat(state, user, group).await?.into());
         }
-        let directs = match asked {
-            Asked::Group(_) => direct_lists::Directs::default(),
-            _ => state.groups.entries.in_turn(directs(state, user, asked, now)).await?,
-        };
+        let directs = directs(state, user, asked, now).await?;
         // Both should be of one state of the user. One who changes faster than that can be read has the older tag.
         if directs.revision > entry.revision && read_again > 0 {
             revision = directs.revision;
@@ -306,12 +302,14 @@ async fn no_chat(state: &ChatListContext, user: UserId, group: GroupId) -> Resul
     Ok(groups::no_member(group, user))
 }
 
-async fn directs(state: &ChatListContext, user: UserId, asked: Asked, now: UnixMs) -> DbResult<direct_lists::Directs> {
-    let db = &state.groups.db;
+async fn directs(state: &ChatListContext, user: UserId, asked: Asked, now: UnixMs) -> Result<direct_lists::Directs> {
+    let (db, entries) = (&state.groups.db, &state.groups.entries);
     match asked {
-        Asked::Page(page) if page.unread_only => direct_lists::unread_by_activity(db, user, direct_place(page.after), page.rows, now).await,
-        Asked::Page(page) => direct_lists::by_activity(db, user, direct_place(page.after), page.rows, now).await,
-        Asked::Direct(peer) => direct_lists::one(db, user, peer, now).await,
+        Asked::Page(page) if page.unread_only => {
+            entries.in_turn(direct_lists::unread_by_activity(db, user, direct_place(page.after), page.rows, now)).await
+        }
+        Asked::Page(page) => entries.in_turn(direct_lists::by_activity(db, user, direct_place(page.after), page.rows, now)).await,
+        Asked::Direct(peer) => entries.in_turn(direct_lists::one(db, user, peer, now)).await,
         Asked::Group(_) => Ok(direct_lists::Directs::default()),
     }
 }

@@ -12,7 +12,7 @@ const UNCHANGED: ReadonlySet<string> = new Set([
   "idempotency_in_progress",
 ]);
 
-/** PUTs and DELETEs that are sent once: a repeat is refused, or could delete what came between the two. */
+/** PUTs and DELETEs that the client sends once. The server refuses a repeat, or the repeat deletes newer data. */
 const ONCE = [
   /^PUT .*\/v1\/users\/[^/]+\/follow-requests\/[^/]+$/,
   /^DELETE .*\/v1\/users\/[^/]+\/(badges|devices)\/[^/]+$/,

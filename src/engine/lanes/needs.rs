@@ -53,7 +53,7 @@ impl Needs {
         self.sets.iter().find_map(|needs| (&**needs as &dyn Any).downcast_ref::<S>())
     }
 
-    /// A user's own row, which is made where there is none.
+    /// A user's own row. The batch makes it if it is missing.
     pub fn user(&mut self, user: UserId) {
         self.users.insert(user);
         self.if_changed.remove(&user);

@@ -9,8 +9,8 @@
 //!
 //! `command.rs` has the commands, `members.rs` and `messages.rs` their rules, `again.rs` that of what is
 //! unread again, `rows.rs` the rows of batches, `store.rs` and `message_store.rs` their statements,
-//! `lists.rs` what is read beside them, `chats.rs` the groups of a user as its unread summary counts them and `known_rows.rs` what that keeps of rows, `fan_out.rs` and
-//! `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `deletion.rs` what
+//! `lists.rs` what is read beside them, `chats.rs` the groups of a user as its unread summary counts them,
+//! `known_rows.rs` what that keeps of rows, `fan_out.rs` and `delivery.rs` what puts messages into inboxes, `expiry.rs` what removes old ones, `deletion.rs` what
 //! removes a group. `history.rs` has
 //! the pages of messages, `message_changes.rs` their changes, `last_read.rs` what polls for both remember.
 //! `http.rs`, `history_http.rs`, `message_changes_http.rs` and `user_http.rs` have the routes,

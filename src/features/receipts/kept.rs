@@ -132,7 +132,7 @@ impl Receipts {
         }
         let read = || async move {
             let _turn = self.turns.take().await?;
-            // Now, not when it was asked: whoever waited for this sees that it is as new as that, and reads nothing again.
+            // The count of now: so this serves all requests that came before it.
             let (change, at) = (self.changes.count(group), Instant::now());
             let (terms, spans) = self.of_one_moment(group).await?;
             Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, version: terms.version, at })

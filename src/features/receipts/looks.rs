@@ -56,7 +56,7 @@ impl Receipts {
                         seen.changes.send_modify(|()| {});
                     }
                 }
-                // There is no such group any more, which those who wait are told.
+                // The group is gone: the polls that wait read it, and answer so.
                 Err(Error::Problem(problem)) if matches!(problem.code, Code::NotFound | Code::Gone) => seen.changes.send_modify(|()| {}),
                 // Those who wait look for themselves at the end of their time.
                 Err(error) => tracing::debug!(?error, "cannot look for changes of receipts"),

@@ -38,8 +38,8 @@ pub(super) fn raise(rows: &mut Rows, user: UserId, badge: &Name) -> Option<Raise
 
 /// Takes back what was raised, if it is unread and still of this badge. Where the badge cannot
 /// remember one more gap, the oldest unread one goes instead, which takes no room: so the number is
-/// right, and nobody is kept from unfollowing. Whoever had raised that one takes nothing back later, and
-/// then the number is one too high until the badge is read.
+/// right, and nobody is kept from unfollowing. The follower who had raised that one takes nothing back
+/// later, and then the number is one too high until the badge is read.
 pub(super) fn take_back(rows: &mut Rows, user: UserId, raised: Option<&Raised>, badge: Option<&Name>) {
     let Some(raised) = raised.filter(|raised| Some(&raised.badge) == badge) else { return };
     let mut mark = rows.mark(user, Kind::Counter, &raised.badge);

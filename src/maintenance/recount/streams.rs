@@ -343,7 +343,7 @@ async fn rebuilt(conn: &mut Conn, key: &StreamKey, mut stream: Stream) -> DbResu
     let Some(counted) = read(conn, streams).await?.into_iter().next() else { return Ok(stream) };
     let raised = (counted.least_head() - stream.head).max(0);
     stream.head = counted.least_head();
-    // More than messages alone would raise it by: readers tell by that (`other_changes`) that the rows are to be read again.
+    // More than messages alone raise it by, so that readers read the rows again (`other_changes`).
     stream.version += raised + 1;
     match key.kind {
         // One more, so that those who compare heads see that there is something new.

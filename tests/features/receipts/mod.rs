@@ -372,7 +372,7 @@ both_tiers! {
         node.stop().await;
     }
 
-    /// Whoever waits for a reading that began after it asked reads nothing, though the group changes all the time.
+    /// A request that waits for a read that began later takes its result, also while the group changes.
     async fn a_busy_group_is_read_once_for_all_who_wait(world: World) {
         const ASKING: i64 = 12;
         let node = world.node_with(&["--scrub-users", "0", "--sql-reads", "1", "--sql-read-wait-ms", "20000"]).await;
@@ -383,13 +383,12 @@ both_tiers! {
         let turn = state.receipts.turns.take().await.unwrap();
         let mut asking = Vec::new();
         for change in 1..=ASKING {
-            let client = client.clone();
             asking.push(tokio::spawn({
                 let client = client.clone();
                 async move { client.get("/v1/groups/9/messages/1/receipts").await.ok() }
             }));
             tokio::time::sleep(Duration::from_millis(20)).await;
-            send(&client, 9, 1, &format!("change-{change}")).await.ok();
+            send(client, 9, 1, &format!("change-{change}")).await.ok();
         }
         let before = client.metric("headmark_database_statements_total").await;
         drop(turn);

@@ -69,7 +69,7 @@ both_tiers! {
         assert_eq!((found.status, differences(&found)), (Some(3), FOUND_TOO_LOW.into()), "{found:?}");
         let found = recount(&world, &["--dry-run", "--user", "2"]).await;
         assert_eq!(differences(&found), FOUND_TOO_LOW[..3].iter().copied().collect(), "{found:?}");
-        // Whoever has read rows knows by these that they may tell something else now.
+        // A node that keeps what rows say sees by this that it must read them again.
         let other_changes = async || Hand::on(&world).await.text("select cast(version - head as text) from heads where kind = 5 and owner_id = 2").await;
         let known = other_changes().await.parse::<i64>().unwrap();
         let repaired = recount(&world, &[]).await;
