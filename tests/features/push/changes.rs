@@ -81,9 +81,11 @@ both_tiers! {
         }
         client.put("/v1/users/3/groups/9/settings", &json!({"level": "none"})).await.ok();
         let mut reader = settled(client).await;
+        // One by one: what is told of a second message must not pass for the recall.
         say(client, 9, 1, "m1").await;
+        reader.told("a message", &[2]).await;
         say(other, 9, 4, "m2").await;
-        reader.told("messages", &[2]).await;
+        reader.told("another", &[2]).await;
         assert_eq!((total(client, 2).await, total(other, 2).await), (2, 2));
         client.delete("/v1/groups/9/messages/1").await;
         reader.told("a recall", &[2]).await;
