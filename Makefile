@@ -16,7 +16,7 @@ CLIENTS_BIN := $(abspath $(or $(HEADMARK_BIN),$(TARGET_DIR)/debug/headmark))
 LOG ?=
 FOLLOWS ?=
 
-.PHONY: help release check-alerts check-proxy check-upgrade lint-deploy run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
+.PHONY: help release check-alerts check-proxy check-upgrade lint-deploy lint-program lint-dependencies lint-scripts lint-others run run-server demo check-log replay-feed bench chaos test test-distributed test-clients test-console lint lint-clients lint-console audit fuzz-api openapi docs clean-engines
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,13 +82,22 @@ lint-console: ## formatting, rules and types of the console (needs Node 20.19)
 
 lint: ## formatting, clippy, licences, sources and (where their database can be reached) known vulnerabilities of the dependencies; the clients and the console too
 	cargo fmt --check
+	@scripts/beside.sh '$(MAKE) --no-print-directory lint-dependencies lint-scripts lint-others' $(MAKE) --no-print-directory lint-program
+
+lint-program:
 	cargo clippy --locked --all-targets --features failpoints -- -D warnings
 	cargo clippy --locked --test chaos --features failpoints -- -D warnings
+
+lint-dependencies:
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny --log-level error check bans licenses sources
 	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny --log-level error check advisories; \
 		else echo "lint: the database of advisories cannot be reached, so they are not checked; make audit does" >&2; fi
+
+lint-scripts:
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh deploy/debian/post* .ci/run; fi
+
+lint-others:
 	scripts/client-tools.sh $(MAKE) --no-print-directory lint-clients lint-console
 	@$(MAKE) --no-print-directory lint-deploy
 
