@@ -15,6 +15,7 @@ mod notify;
 pub mod probes;
 mod problems;
 mod process;
+mod readers;
 pub mod router;
 mod row_sets;
 pub mod serve;

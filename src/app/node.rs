@@ -14,37 +14,28 @@ use crate::app::application::Application;
 use crate::app::clock_check::ClockCheck;
 use crate::app::config::Config;
 use crate::app::engines::Engines;
+use crate::app::readers::Readers;
 use crate::app::router::{self, Applications};
 use crate::app::state::AppState;
 use crate::app::stores::Stores;
-use crate::app::{ENTRY_READER, ROW_SETS, sweeps, telemetry};
+use crate::app::{ROW_SETS, sweeps, telemetry};
 use crate::base::clock::Clock;
 use crate::db::{PageReads, Replica};
-use crate::engine::entries::Entries;
 use crate::engine::events::{Bell, Publisher};
 use crate::engine::lanes::{self, Lanes};
 use crate::engine::turns::Turns;
-use crate::features::badges::summary::CounterPart;
-use crate::features::broadcasts::summary::BroadcastPart;
-use crate::features::dots::summary::DotPart;
-use crate::features::feed::Feeds;
-use crate::features::feed::summary::FeedPart;
 use crate::features::groups::changes::GroupChanges;
-use crate::features::groups::chats::Chats;
 use crate::features::groups::fan_out;
 use crate::features::groups::fan_out_queue::FanOut;
-use crate::features::notifications::summary::NotificationPart;
 use crate::features::receipts::Receipts;
+use crate::features::relations;
 use crate::features::relations::HotUsers;
-use crate::features::users::LastSeen;
-use crate::features::{relations, views};
 use crate::http::auth::Auth;
 use crate::http::edge::EdgeConfig;
 use crate::http::limit::Limiter;
 use crate::http::polling::{Interval, Polling, Waiting};
 use crate::http::traces::Traces;
 use crate::maintenance::{push, removal, scrub};
-use crate::summary::{ChatPart, Parts, Summaries};
 
 /// How often the samples of histograms are folded, so that they do not pile up between scrapes.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -75,48 +66,30 @@ impl App {
         let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
         let metrics = telemetry::metrics();
         let traces = Traces::start(&config.traces)?;
-        let Stores { db, owners, cache, guard, heads, data_lock } = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
-        let replica = Replica::open(&config.replica, &config.stores, &db, clock.clone())?;
-        let pages = PageReads::new(db.clone(), replica.clone());
+        let stores = Stores::open(&config.stores, &config.cache, clock.clone()).await?;
+        let (db, cache, guard, heads) = (&stores.db, &stores.cache, &stores.guard, &stores.heads);
+        let replica = Replica::open(&config.replica, &config.stores, db, clock.clone())?;
         let bell = Bell::default();
-        let events = Arc::new(Publisher::new(&config.events, &config.cache.cache_prefix, db.clone(), Arc::clone(&cache), bell.clone()));
+        let events = Arc::new(Publisher::new(&config.events, &config.cache.cache_prefix, db.clone(), Arc::clone(cache), bell.clone()));
         let (hot, fan_out) = (Arc::new(HotUsers::new(cache.is_shared())), Arc::<FanOut>::default());
         let engines = lanes::LaneEngines {
-            owners,
+            owners: stores.owners.clone(),
             db: db.clone(),
-            cache: Arc::clone(&cache),
-            guard: Arc::clone(&guard),
-            heads: Arc::clone(&heads),
+            cache: Arc::clone(cache),
+            guard: Arc::clone(guard),
+            heads: Arc::clone(heads),
             clock: clock.clone(),
-            bell: bell.clone(),
+            bell,
             row_sets: ROW_SETS,
             after_commit: Arc::new([Arc::<HotUsers>::clone(&hot), Arc::<FanOut>::clone(&fan_out)]),
         };
         let clocks = ClockCheck::begin(db.clone(), config, clock.clone()).await?;
         let lanes = Lanes::start(&config.lanes, &engines);
         let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
-        let feeds = Feeds::new(&config.feed, db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns));
-        let entries =
-            Entries::new(db.clone(), Arc::clone(&cache), Arc::clone(&guard), Arc::clone(&heads), Arc::clone(&turns), &ENTRY_READER);
-        let entries = Arc::new(entries);
-        let last_seen =
-            LastSeen::new(db.clone(), lanes.clone(), Arc::clone(&guard), Arc::clone(&entries), Arc::clone(&heads), clock.clone());
-        let last_seen = Arc::new(last_seen);
-        let views = Arc::new(views::Reader::new(db.clone(), Arc::clone(&heads)));
-        let chats = Arc::new(Chats::new(db.clone(), Arc::clone(&heads)));
-        let parts = Parts {
-            counters: CounterPart,
-            broadcasts: BroadcastPart,
-            dots: DotPart,
-            feed: FeedPart { feeds: Arc::new(feeds), clock: clock.clone() },
-            chats: ChatPart { db: db.clone(), entries: Arc::clone(&entries), chats: Arc::clone(&chats), clock: clock.clone() },
-            notifications: NotificationPart,
-        };
-        let (heads_of, views_of) = (Arc::clone(&heads), Arc::clone(&views));
-        let summaries = Summaries { entries: Arc::clone(&entries), heads: heads_of, parts, views: views_of, clock: clock.clone() };
+        let Readers { entries, last_seen, views, chats, summaries } = Readers::new(config, &stores, &lanes, &turns, &clock);
         let polling = Arc::new(Polling {
-            cache: Arc::clone(&cache),
-            heads: Arc::clone(&heads),
+            cache: Arc::clone(cache),
+            heads: Arc::clone(heads),
             waiting: Waiting::new(config.polls.waiting_polls, config.polls.waiting_shares(auth.is_open())),
             draining: CancellationToken::new(),
             interval: Interval::new(config.polls.poll_interval),
@@ -124,13 +97,15 @@ impl App {
         });
         let group_changes = GroupChanges::new();
         let receipts = Receipts::new(&config.receipts, db.clone(), turns, Arc::clone(&group_changes));
+        let pages = PageReads::new(db.clone(), replica.clone());
+        let Stores { db, cache, guard, heads, data_lock, .. } = stores;
         let engines = Engines {
             auth,
             lanes,
             entries,
             chats,
             views,
-            summaries: Arc::new(summaries),
+            summaries,
             db,
             pages,
             cache,
@@ -151,14 +126,7 @@ impl App {
         let limiter = edge.limiter.clone();
         let applications = router::build(&state, edge, config.http.admin_listen.is_some());
         let this = Self { state, applications, traces, tasks: TaskTracker::new(), stop: CancellationToken::new(), _data_lock: data_lock };
-        this.spawn_tasks(clocks, limiter);
-        if let Some(replica) = replica {
-            this.tasks.spawn(replica.run(this.stop.clone()));
-        }
-        this.tasks.spawn(fan_out::run(Arc::clone(&this.state.contexts.fan_out), this.stop.clone()));
-        this.tasks.spawn(push::run(Arc::clone(&this.state.contexts.push), this.stop.clone()));
-        this.tasks.spawn(removal::run(Arc::clone(&this.state.contexts.removal), this.stop.clone()));
-        this.tasks.spawn(scrub::run(Arc::clone(&this.state.contexts.scrub), config.scrub.clone(), this.stop.clone()));
+        this.spawn_tasks(config, clocks, limiter, replica);
         Ok(this)
     }
 
@@ -212,19 +180,27 @@ impl App {
         in_time("the database to close", self.state.db.close()).await;
     }
 
-    fn spawn_tasks(&self, clocks: ClockCheck, limiter: Option<Arc<Limiter>>) {
+    fn spawn_tasks(&self, config: &Config, clocks: ClockCheck, limiter: Option<Arc<Limiter>>, replica: Option<Arc<Replica>>) {
+        let contexts = &self.state.contexts;
         self.tasks.spawn(Arc::clone(&self.state.guard).run(Arc::clone(&self.state.heads), self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.heads).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.events).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.last_seen).run(self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.entries).let_live_on(self.stop.clone()));
-        self.tasks.spawn(relations::worker::run(Arc::clone(&self.state.contexts.worker), self.stop.clone()));
+        self.tasks.spawn(relations::worker::run(Arc::clone(&contexts.worker), self.stop.clone()));
         self.tasks.spawn(sweeps::run(self.state.clone(), clocks, self.stop.clone()));
         self.tasks.spawn(Arc::clone(&self.state.auth).follow_keys(self.stop.clone()));
         self.tasks.spawn(fold_metrics(self.state.metrics.clone(), self.stop.clone()));
         if let Some(limiter) = limiter {
             self.tasks.spawn(limiter.run(self.stop.clone()));
         }
+        if let Some(replica) = replica {
+            self.tasks.spawn(replica.run(self.stop.clone()));
+        }
+        self.tasks.spawn(fan_out::run(Arc::clone(&contexts.fan_out), self.stop.clone()));
+        self.tasks.spawn(push::run(Arc::clone(&contexts.push), self.stop.clone()));
+        self.tasks.spawn(removal::run(Arc::clone(&contexts.removal), self.stop.clone()));
+        self.tasks.spawn(scrub::run(Arc::clone(&contexts.scrub), config.scrub.clone(), self.stop.clone()));
     }
 }
 
