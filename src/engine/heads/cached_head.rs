@@ -15,6 +15,8 @@ const NOT_LOADED: i64 = -1;
 /// Which positions of a stream do not count as the others.
 #[derive(Debug, Default)]
 struct Special {
+    /// The head that it belongs to.
+    head: i64,
     /// What was taken back.
     retracted: Intervals,
     floor: i64,
@@ -33,7 +35,7 @@ pub struct AboveFloor {
     pub mention_all: Intervals,
     /// Up to where the rows must tell that.
     pub mention_floor: i64,
-    /// See [`other_changes`]. At least as new as the head.
+    /// See [`other_changes`]. Of the same moment as the head.
     pub other_changes: i64,
 }
 
@@ -95,7 +97,7 @@ impl CachedHead {
         if is_deleted || !stream.retracted.is_empty() || stream.floor > 0 || !stream.mention_all.is_empty() {
             let (retracted, floor, mention_all) = (stream.retracted.clone(), stream.floor, stream.mention_all.clone());
             let other_changes = other_changes(stream);
-            self.special.store(Some(Arc::new(Special { retracted, floor, mention_all, is_deleted, other_changes })));
+            self.special.store(Some(Arc::new(Special { head: stream.head, retracted, floor, mention_all, is_deleted, other_changes })));
         } else if self.special.load().is_some() {
             // A recount has found that nothing was taken back.
             self.special.store(None);
@@ -176,11 +178,11 @@ impl CachedHead {
     /// What is needed of it where the rows tell what does not count; None where it tells all by itself.
     #[must_use]
     pub fn above_floor(&self) -> Option<AboveFloor> {
-        let head = self.head();
         let special = self.special.load();
-        let Special { mention_all, other_changes, .. } = special.as_deref()?;
+        // The head beside it may be of another moment: then what is read up to it would lack what these changes took away.
+        let Special { head, mention_all, other_changes, .. } = special.as_deref()?;
         let (mention_all, mention_floor) = (mention_all.clone(), mention_floor(mention_all));
-        Some(AboveFloor { head, mention_all, mention_floor, other_changes: *other_changes })
+        Some(AboveFloor { head: *head, mention_all, mention_floor, other_changes: *other_changes })
     }
 
     /// Of a group: whether it is deleted, so that no list shows it.
@@ -262,5 +264,22 @@ mod tests {
         assert_eq!((cached_head.unread(3, &own), cached_head.unread(4, &own), cached_head.floor()), (None, Some(5), 4));
         cached_head.change(Kind::Group, &stream(10, 21));
         assert_eq!((cached_head.unread(3, &own), cached_head.floor()), (Some(6), 0), "what a recount has put right");
+    }
+
+    /// The rows are read up to this head, and what is found is kept as of these other changes.
+    #[test]
+    fn a_head_and_its_other_changes_are_of_one_moment() {
+        let cached_head = CachedHead::default();
+        let of = |n: i64| Stream { floor: 1, ..stream(n, 2 * n) };
+        cached_head.load(Kind::Group, &of(1), || true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (2..=200_000).for_each(|n| assert!(cached_head.change(Kind::Group, &of(n)))));
+            let mut seen = 0;
+            while seen < 200_000 {
+                let above = cached_head.above_floor().unwrap();
+                assert_eq!(above.head, above.other_changes);
+                seen = above.head;
+            }
+        });
     }
 }
