@@ -75,9 +75,10 @@ pub struct AtLeast {
 }
 
 impl<T> Read<T> {
-    fn is_good(&self, change: u64, least: AtLeast) -> bool {
+    /// Whether it serves a request that came then. A read that began later does, however long it took.
+    fn is_good(&self, asked: Instant, change: u64, least: AtLeast) -> bool {
         let seen = self.change >= change && self.head >= least.seq && self.version >= least.version;
-        seen && least.at.is_none_or(|at| self.at >= at) && self.at.elapsed() < KEPT
+        seen && least.at.is_none_or(|at| self.at >= at) && (self.at >= asked || self.at.elapsed() < KEPT)
     }
 }
 
@@ -125,7 +126,7 @@ impl Receipts {
     /// # Errors
     /// 404 where there is no such group, 410 where it was deleted.
     pub async fn group(&self, group: GroupId, mut least: AtLeast) -> Result<Arc<Known>> {
-        let change = self.changes.count(group);
+        let (asked, change) = (Instant::now(), self.changes.count(group));
         // The memberships are many rows: asking for a message that never was must not read them again.
         if self.groups.get(&group).await.is_some_and(|kept| kept.head < least.seq) {
             least.seq = least.seq.min(self.terms(group).await?.head);
@@ -137,7 +138,7 @@ impl Receipts {
             let (terms, spans) = self.of_one_moment(group).await?;
             Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, version: terms.version, at })
         };
-        let is_good = |read: &Read<Known>| read.is_good(change, least) && read.what.progress() >= least.progress;
+        let is_good = |read: &Read<Known>| read.is_good(asked, change, least) && read.what.progress() >= least.progress;
         Ok(get_or_read(&self.groups, group, is_good, read).await?.what)
     }
 
@@ -185,7 +186,8 @@ impl Receipts {
     /// # Errors
     /// Those of the database.
     pub async fn senders(&self, group: GroupId, known: &Known, from: i64, to: i64) -> Result<Vec<Sent>> {
-        let (change, Terms { head, version, .. }) = (self.changes.count(group), known.terms);
+        let (asked, change) = (Instant::now(), self.changes.count(group));
+        let Terms { head, version, .. } = known.terms;
         let least = AtLeast { seq: to.min(head), version, ..AtLeast::default() };
         let mut senders = Vec::new();
         for place in from / STRETCH..=to.min(head) / STRETCH {
@@ -196,7 +198,7 @@ impl Receipts {
                 let what = Arc::new(in_time(store::senders(&self.db, group, first, first + STRETCH - 1)).await?);
                 Ok(Read { what, change, head, version, at })
             };
-            let read = get_or_read(&self.senders, (group, place), |read| read.is_good(change, least), read).await?;
+            let read = get_or_read(&self.senders, (group, place), |read| read.is_good(asked, change, least), read).await?;
             senders.extend(read.what.iter().filter(|(seq, ..)| (from..=to).contains(seq)));
         }
         Ok(senders)
