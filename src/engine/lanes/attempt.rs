@@ -18,6 +18,7 @@ use super::row::{RAISE, hold};
 use super::written_entries::WrittenEntries;
 use super::{Job, Needs, Rows};
 use crate::base::clock::UnixMs;
+use crate::base::ids::UserId;
 use crate::cache::{Begun, CacheError, Change, FactsChange, Writer};
 use crate::db::{Column, Conn, Pipeline, is_duplicate};
 use crate::engine::heads::Batch;
@@ -62,7 +63,8 @@ impl Lane {
         jobs.iter().for_each(|job| job.command.needs(&mut needs));
         let knows = needs.users_alone() && self.trust.take();
         let way = Way { bypasses: bypassing.is_some(), knows, assumes: needs.assumes };
-        let mut result = self.attempt_with(jobs, &needs, way).await;
+        let mut made = Vec::new();
+        let mut result = self.attempt_with(jobs, &needs, way, &mut made).await;
         if let Err(Failure::Stale) = result {
             metrics::counter!("headmark_lane_stale_batches_total").increment(1);
             if knows {
@@ -72,7 +74,7 @@ impl Lane {
                 // What was left of the bypass was enough for the first transaction, not for another one.
                 Err(too_little_left())
             } else {
-                self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }).await
+                self.attempt_with(jobs, &needs, Way { knows: false, assumes: false, ..way }, &mut made).await
             };
         }
         if let Some(bypassing) = bypassing
@@ -83,12 +85,19 @@ impl Lane {
         if let Err(Failure::Store(error)) = &result
             && is_duplicate(error, "users")
         {
-            self.make_ahead(&needs.users.difference(&needs.if_changed).copied().collect::<Vec<_>>()).await;
+            self.make_ahead(&made).await;
         }
         result
     }
 
-    async fn attempt_with(&mut self, jobs: &[Job], needs: &Needs, way: Way) -> Result<(Vec<Outcome>, Committed), Failure> {
+    /// `made` gets the users whose rows it makes.
+    async fn attempt_with(
+        &mut self,
+        jobs: &[Job],
+        needs: &Needs,
+        way: Way,
+        made: &mut Vec<UserId>,
+    ) -> Result<(Vec<Outcome>, Committed), Failure> {
         let began = Instant::now();
         if !self.engines.guard.may_write() {
             return Err(Failure::NotHolder);
@@ -98,7 +107,7 @@ impl Lane {
         let (written, writer) = (WrittenEntries::new(needs, &rows, self.engines.cache.is_shared()), Writer(rand::rng().random()));
         // Other lanes of this node that wait for these users find the copies that this one leaves.
         let mut lock = None;
-        let prepared = self.prepare(Try { jobs, needs, written: &written, writer, way }, rows, &mut lock).await;
+        let prepared = self.prepare(Try { jobs, needs, written: &written, writer, way }, rows, (&mut lock, made)).await;
         let prepared = match prepared {
             Ok(prepared) if began.elapsed() < MAX_WRITE_AGE => prepared,
             Ok(_) => return Err(self.undo(&written, writer, Failure::TooSlow).await),
@@ -134,7 +143,12 @@ impl Lane {
     }
 
     /// Begins the cache write while the rows are locked and loaded, then applies and saves.
-    async fn prepare(&mut self, this: Try<'_>, mut rows: Rows, lock: &mut Option<LocalLock>) -> Result<Prepared, Failure> {
+    async fn prepare(
+        &mut self,
+        this: Try<'_>,
+        mut rows: Rows,
+        (lock, made): (&mut Option<LocalLock>, &mut Vec<UserId>),
+    ) -> Result<Prepared, Failure> {
         let Try { jobs, needs, written, writer, way } = this;
         let (engines, id, slot, batch) = (self.engines.clone(), self.id, self.slot, self.batch + 1);
         let now = engines.clock.now();
@@ -175,6 +189,7 @@ impl Lane {
             }
             failpoint("lane::after_begin_write");
             let outcomes = apply(jobs, &mut rows, &mut keys, now);
+            *made = rows.made_users();
             rows.save(conn, signed).await.map_err(|error| way.failure(error))?;
             keys.save(conn, now).await.map_err(|error| way.failure(error))?;
             conn.send_much().await.map_err(|error| way.failure(error))?;

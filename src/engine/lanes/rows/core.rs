@@ -104,6 +104,12 @@ impl Core {
         !self.gone.contains(&user) && (loaded != now || !self.if_changed.contains(&user))
     }
 
+    /// Users who get a row with this batch.
+    pub(in crate::engine::lanes) fn made_users(&self) -> Vec<UserId> {
+        let is_made = |user: &UserId| self.users.rows.get(user).is_some_and(|(loaded, now)| self.has_row(*user, loaded, now));
+        self.new.iter().copied().filter(is_made).collect()
+    }
+
     /// Users of whom their rows do not say whether they were erased.
     pub(super) fn maybe_erased(&self, needs: &Needs) -> Vec<UserId> {
         self.new.iter().copied().chain(needs.named_alone()).collect()
