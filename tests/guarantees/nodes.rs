@@ -265,6 +265,25 @@ both_tiers! {
         assert_eq!((taken, truth.summary(1).await.head("mention")), (10, 10));
     }
 
+    /// All of the room is never free while others write.
+    async fn a_write_that_is_larger_than_the_queue_goes_in_beside_others(world: World) {
+        let node = world.node_with(&["--lanes", "1", "--lane-queue", "1000"]).await;
+        let mut hand = Hand::on(&world).await;
+        let first = blocked(&node, &mut hand).await;
+        let large = tokio::spawn({
+            let client = node.client.clone();
+            let recipients: Vec<_> = (2..=2001).collect();
+            async move { client.post("/v1/notifications", &json!({"type": "n", "recipients": recipients})).await }
+        });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(!large.is_finished(), "it waits");
+        hand.release().await;
+        first.await.unwrap();
+        large.await.unwrap().ok();
+        assert_eq!(poll(&node.client, 2001).await.revision, 1);
+        node.stop().await;
+    }
+
     async fn a_poisonous_write_fails_alone(world: World) {
         let node = world.node_with(&["--lanes", "1"]).await;
         let mut hand = Hand::on(&world).await;

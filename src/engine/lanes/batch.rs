@@ -100,7 +100,7 @@ pub(super) async fn run(lane: &mut Lane, finisher: &Finisher, pace: &mut Pace, b
             continue;
         }
         let jobs: Vec<Job> = batch.iter().map(|ticket| ticket.job.clone()).collect();
-        let failure = match with_retries(lane, &jobs).await {
+        let failure = match with_retries(lane, &jobs, progress).await {
             Ok((outcomes, committed, time)) => {
                 progress = Instant::now();
                 pace.took(weight, time);
@@ -148,9 +148,9 @@ fn is_too_slow(failure: &Failure) -> bool {
     }
 }
 
-/// Tries a batch until it is committed, or until trying the same again at once makes no sense.
-/// Returns how long the last try took, too.
-async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Committed, Duration), Failure> {
+/// Tries a batch until it is committed, or until trying the same again at once makes no sense: one that is too
+/// slow, so long after the last progress. Returns how long the last try took, too.
+async fn with_retries(lane: &mut Lane, jobs: &[Job], progress: Instant) -> Result<(Vec<Outcome>, Committed, Duration), Failure> {
     let (mut tries, mut away_since) = (0, None);
     loop {
         tries += 1;
@@ -159,15 +159,16 @@ async fn with_retries(lane: &mut Lane, jobs: &[Job]) -> Result<(Vec<Outcome>, Co
             Ok((outcomes, committed)) => return Ok((outcomes, committed, began.elapsed())),
             Err(failure) => failure,
         };
+        // Alone it cannot be made smaller.
+        let slow_again = jobs.len() == 1 && progress.elapsed() < NO_PROGRESS;
         let again = match &failure {
             Failure::Store(error) => match classify(error) {
                 ErrorClass::Retry | ErrorClass::Unknown | ErrorClass::Outage => true,
                 ErrorClass::Locked => !lane.sets_aside(),
-                ErrorClass::Split => jobs.len() == 1,
+                ErrorClass::Split => slow_again,
                 ErrorClass::Refuse => false,
             },
-            // Alone it cannot be made smaller.
-            Failure::TooSlow => jobs.len() == 1,
+            Failure::TooSlow => slow_again,
             Failure::NotCommitted | Failure::Stale => true,
             Failure::CacheAway(error) => {
                 if away_since.get_or_insert_with(Instant::now).elapsed() < CACHE_PATIENCE {

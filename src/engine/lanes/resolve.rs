@@ -55,7 +55,12 @@ pub(super) async fn resolve(engines: &LaneEngines, lane: i64, batch: i64, writte
     loop {
         renew(engines, written, writer).await;
         match tokio::time::timeout(MAX_ASK, ask(engines, lane, batch)).await {
-            Ok(Ok(committed)) => return committed,
+            Ok(Ok(committed)) => {
+                if committed.is_none() {
+                    tracing::error!("the row of a running lane does not tell what became of its commit, so that stays unknown");
+                }
+                return committed;
+            }
             Ok(Err(error)) => tracing::warn!(%error, "cannot ask for the outcome of a commit yet"),
             Err(_) => tracing::warn!("the database is slow to tell the outcome of a commit"),
         }
@@ -99,6 +104,7 @@ pub(super) fn follow(engines: LaneEngines, lane: i64, batch: i64, written: Writt
             renew(&engines, &written, writer).await;
             let Ok(_asking) = ASKING.try_acquire() else { continue };
             if let Ok(Ok(committed)) = tokio::time::timeout(MAX_ASK, ask(&engines, lane, batch)).await {
+                // None where the lane has gone on: then nobody can tell any more, and nobody asks.
                 tracing::info!(?committed, "a commit in doubt is over");
                 break;
             }
@@ -147,9 +153,6 @@ async fn ask(engines: &LaneEngines, lane: i64, batch: i64) -> Result<Option<bool
     }
     conn.rollback().await?;
     conn.finish_commits().await?;
-    if found == Outcome::Gone {
-        tracing::error!("the row of a running lane does not tell what became of its commit, so that stays unknown");
-    }
     Ok(match found {
         Outcome::Committed => Some(true),
         Outcome::Passed | Outcome::Open => Some(false),
