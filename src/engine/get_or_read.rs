@@ -19,13 +19,14 @@ const MAX_WAIT: Duration = MAX_READ;
 /// who ask meanwhile wait for it and judge it again.
 ///
 /// # Errors
-/// Those of `read`; then nothing is kept. 503 where others read for too long.
+/// Those of `read`; then nothing is kept. 503 where it takes longer than any read may, or others read for too long.
 pub async fn get_or_read<K, V, F>(cache: &Cache<K, V>, key: K, is_good: impl Fn(&V) -> bool, read: impl FnOnce() -> F) -> Result<V>
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
     F: Future<Output = Result<V>>,
 {
+    let read = || async { tokio::time::timeout(MAX_READ, read()).await.unwrap_or_else(|_| Err(Error::store_unavailable())) };
     // The common case takes no lock of the key.
     match cache.get(&key).await.filter(&is_good) {
         Some(kept) => Ok(kept),

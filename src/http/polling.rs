@@ -36,6 +36,9 @@ const MAX_WAIT_S: u32 = 60;
 /// connection.
 const RECHECK: Duration = Duration::from_secs(5);
 
+/// The pause of a waiting poll that finds no turn to read the database.
+const OVERLOADED_PAUSE: Duration = Duration::from_secs(1);
+
 /// How much later than asked a recheck may look, so that many waiters do not come at once.
 const JITTER_MS: u64 = 250;
 
@@ -312,7 +315,18 @@ where
     let mut is_first = true;
     loop {
         let seen = asked.seen(node);
-        let reading = (resource.read)(seen).await?;
+        let reading = match (resource.read)(seen).await {
+            Ok(reading) => reading,
+            // Its client would come again at once, and take part in the crowd of those that are not held.
+            Err(error) if !is_first && is_overloaded(&error) && Instant::now() < deadline => {
+                let pause = Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+                tokio::select! {
+                    () = tokio::time::sleep(OVERLOADED_PAUSE + pause) => continue,
+                    () = node.draining.cancelled() => return Err(error),
+                }
+            }
+            Err(error) => return Err(error),
+        };
         if !std::mem::take(&mut is_first) {
             refuse_erased(node, wakers.users).await?;
         }
@@ -333,6 +347,10 @@ where
             () = node.draining.cancelled() => {}
         }
     }
+}
+
+fn is_overloaded(error: &Error) -> bool {
+    matches!(error, Error::Problem(problem) if problem.code == Code::Overloaded)
 }
 
 /// Refuses users that were erased while the poll waited.

@@ -37,12 +37,12 @@ pub struct PollConfig {
     #[arg(long, env = "HEADMARK_POLL_INTERVAL", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub poll_interval: u32,
 
-    /// The maximum number of statements with which polls read the database at once. A poll that waits
-    /// longer than HEADMARK_SQL_READ_WAIT_MS gets the last known values, marked as degraded.
+    /// The maximum number of statements with which polls and lists read the database at once. A poll that waits
+    /// longer than HEADMARK_SQL_READ_WAIT_MS gets the last known values, marked as degraded; a list gets 503.
     #[arg(long, env = "HEADMARK_SQL_READS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sql_reads: u32,
 
-    /// The time limit for a poll to wait for its turn to read the database, in milliseconds.
+    /// The time limit for a poll or a list to wait for its turn to read the database, in milliseconds.
     #[arg(long, env = "HEADMARK_SQL_READ_WAIT_MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=30_000))]
     pub sql_read_wait_ms: u64,
 

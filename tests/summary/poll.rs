@@ -110,6 +110,12 @@ both_tiers! {
             "groups/9/messages/changes",
             "groups/9/receipts?from=1&to=1",
             "groups/9/messages/1/receipts",
+            "users/42/following",
+            "users/42/following/ids",
+            "users/42/blocks",
+            "users/42/mutes",
+            "users/42/follow-requests",
+            "users/42/relation-counts",
         ] {
             let path = format!("/v1/{list}");
             eventually(&path, async || is_overloaded(&client.get(&path).await)).await;
@@ -121,6 +127,26 @@ both_tiers! {
         assert!(reader.await.unwrap_err().is_cancelled());
         client.post("/v1/users/42/feed/reset", &json!({})).await.ok();
         client.get("/v1/users/42/notifications").await.ok();
+        node.stop().await;
+    }
+
+    /// Its client would come again at once.
+    async fn a_poll_that_waits_goes_on_waiting_where_it_finds_no_turn(world: World) {
+        let node = world.node_with(&ONE_TURN).await;
+        let client = &node.client;
+        summary(client, "").await;
+        let waiting = tokio::spawn({
+            let client = client.clone();
+            async move { client.get("/v1/users/42/inbox?wait=30").await }
+        });
+        eventually("it waits", async || node.app.state().polling.waiting.taken() == 1).await;
+        let reader = hold_the_turn(&node).await;
+        client.post("/v1/users/42/inbox", &json!({"sender_id": 7, "client_id": "a", "content": "x"})).await.ok();
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        assert!(!waiting.is_finished(), "there is something, and no turn to read it");
+        reader.abort();
+        let page = waiting.await.unwrap().ok();
+        assert_eq!(page["items"][0]["content"], "x");
         node.stop().await;
     }
 

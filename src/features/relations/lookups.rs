@@ -24,9 +24,10 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, ListVersion, Revision};
-use crate::db::Db;
+use crate::db::{Db, DbResult, in_time};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
+use crate::engine::turns::Turns;
 
 /// How long a list may be that is left in Redis for other nodes, which a larger value would keep
 /// waiting. Longer ones each node reads from SQL.
@@ -98,6 +99,8 @@ pub struct Lookups {
     db: Db,
     cache: Arc<Cache>,
     guard: Arc<Guard>,
+    /// Those of polls to read the database.
+    turns: Arc<Turns>,
     lists: Lists<(UserId, Related), Arc<WholeList>>,
     /// How long a list may be that is given at once.
     max_whole: usize,
@@ -109,11 +112,11 @@ pub struct Lookups {
 
 impl Lookups {
     #[must_use]
-    pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, hot: Arc<HotUsers>) -> Self {
+    pub fn new(config: &RelationConfig, db: Db, cache: Arc<Cache>, guard: Arc<Guard>, turns: Arc<Turns>, hot: Arc<HotUsers>) -> Self {
         let weigh = |_: &(UserId, Related), list: &Arc<WholeList>| list.weight();
         let lists = Lists::builder().weigher(weigh).max_capacity(config.list_cache_bytes).build();
         let reading = moka::sync::Cache::builder().max_capacity(MAX_READING).time_to_live(READING_FOR).build();
-        Self { db, cache, guard, lists, max_whole: usize::try_from(config.max_whole_list).unwrap_or(usize::MAX), hot, reading }
+        Self { db, cache, guard, turns, lists, max_whole: usize::try_from(config.max_whole_list).unwrap_or(usize::MAX), hot, reading }
     }
 
     /// A user's whole list of the version of this revision or a later one.
@@ -154,8 +157,8 @@ impl Lookups {
     }
 
     async fn read(&self, user: UserId, related: Related, wanted: ListVersion) -> Result<WholeList> {
-        let whole_lists::Whole { version: revision, ids, ends, is_cut } =
-            whole_lists::whole(&self.db, user, related, self.max_whole).await?;
+        let whole = self.in_turn(whole_lists::whole(&self.db, user, related, self.max_whole)).await?;
+        let whole_lists::Whole { version: revision, ids, ends, is_cut } = whole;
         if is_cut {
             let most = self.max_whole;
             let detail = format!("The list has more than {most} users. Use the paginated list.");
@@ -212,8 +215,11 @@ impl Lookups {
     /// asked where a mute ends, which few do.
     pub async fn muting(&self, pairs: &[Pair], looked: &[Looked], now: UnixMs) -> Result<Vec<bool>> {
         let timed: Vec<_> = pairs.iter().zip(looked).filter(|(_, looked)| looked.mutes().is_none()).map(|(pair, _)| *pair).collect();
-        let mutes: BTreeMap<_, _> =
-            if timed.is_empty() { BTreeMap::new() } else { mute_store::of_pairs(&self.db, &timed).await?.into_iter().collect() };
+        let mutes: BTreeMap<_, _> = if timed.is_empty() {
+            BTreeMap::new()
+        } else {
+            self.in_turn(mute_store::of_pairs(&self.db, &timed)).await?.into_iter().collect()
+        };
         let holds = |pair: &Pair| mutes.get(pair).is_some_and(|mute| !mute.has_ended(now));
         Ok(pairs.iter().zip(looked).map(|(pair, looked)| looked.mutes().unwrap_or_else(|| holds(pair))).collect())
     }
@@ -230,7 +236,7 @@ impl Lookups {
         if missing.is_empty() {
             return Ok(());
         }
-        for (pair, code) in lookup_store::look(&self.db, &missing).await? {
+        for (pair, code) in self.in_turn(lookup_store::look(&self.db, &missing)).await? {
             asked.set(&pair, code);
         }
         Ok(())
@@ -280,7 +286,7 @@ impl Lookups {
             tracing::debug!(%error, "cannot leave relations in the cache");
             None
         });
-        let Some(codes) = lookup_store::related(&self.db, user, MAX_COMPLETE).await? else {
+        let Some(codes) = self.in_turn(lookup_store::related(&self.db, user, MAX_COMPLETE)).await? else {
             self.hot.add_star(user);
             return Ok(());
         };
@@ -293,6 +299,11 @@ impl Lookups {
             tracing::debug!(%error, "could not leave relations in the cache");
         }
         Ok(())
+    }
+
+    async fn in_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T> {
+        let _turn = self.turns.take().await?;
+        Ok(in_time(read).await?)
     }
 
     /// Whether facts may be read from the cache, and left there.
