@@ -312,17 +312,37 @@ def a_request_meets_a_bug(scene):
     scene.resolved_later("HeadmarkPanics")
 
 
-@cause("HeadmarkHeldPollsFull", "HeadmarkOverloaded")
-def many_polls_are_held(scene):
-    node = scene.node("few", "--waiting-polls", "20", "--max-in-flight", "21")
-    tag = ask(*node.poll(1))[1]["etag"]
-    hold = (f"{node.base}/v1/users/1/badges?wait=20", "GET", None, {"if-none-match": tag})
-    holders = Many(20)
+def twenty_polls(node, headers):
+    """Polls that wait, and what sends those again that have ended."""
+    url, holders = node.poll(1)[0], Many(20)
+    # The first poll of a user changes the tag.
+    tag = [ask(url, "GET", None, headers)[1]["etag"] for _ in range(2)][1]
+    hold = (f"{url}?wait=20", "GET", None, {**headers, "if-none-match": tag})
     held = [holders.start(*hold) for _ in range(20)]
 
     def keep():
         held[:] = [holders.start(*hold) if poll.done() else poll for poll in held]
 
+    return held, keep
+
+
+@cause("HeadmarkHeldPollsFull", "HeadmarkCallerLimited")
+def a_service_holds_its_share_of_polls(scene):
+    # A node without keys has one caller, which may hold everything.
+    key = secrets.token_hex(16)
+    node = scene.node("keyed", "--waiting-polls", "20", env={"HEADMARK_SERVICE_KEYS": f"web:{key}"})
+    held, keep = twenty_polls(node, {"authorization": f"Bearer {key}"})
+    scene.fires("HeadmarkHeldPollsFull", "HeadmarkCallerLimited", meanwhile=keep)
+    concurrent.futures.wait(held)
+    scene.resolved("HeadmarkHeldPollsFull")
+    scene.forget(node)
+    scene.resolved_later("HeadmarkCallerLimited")
+
+
+@cause("HeadmarkHeldPollsFull", "HeadmarkOverloaded")
+def many_polls_are_held(scene):
+    node = scene.node("few", "--waiting-polls", "20", "--max-in-flight", "21")
+    held, keep = twenty_polls(node, {})
     scene.fires("HeadmarkHeldPollsFull", meanwhile=keep)
     scene.fires("HeadmarkOverloaded", meanwhile=lambda: (keep(), scene.many.all([node.poll(2)] * 50)))
     concurrent.futures.wait(held)

@@ -154,6 +154,9 @@ fn begin_watched_counters() {
     for what in ["number", "entry"] {
         metrics::counter!(crate::maintenance::scrub::DRIFT, "what" => what).increment(0);
     }
+    for what in ["in_flight", "waiting", "operations", "bodies"] {
+        metrics::counter!(shares::REFUSED, "what" => what).increment(0);
+    }
 }
 
 /// A log line: the event's own fields, then those of the request being served.
@@ -330,6 +333,14 @@ mod tests {
         let mut full = Lossy(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
         assert!(full.write_all(b"lost").is_ok() && full.flush().is_ok());
         assert!(handle.render().contains(LOST_LINES));
+    }
+
+    #[test]
+    fn refusals_of_a_caller_begin_at_0() {
+        let text = metrics().render();
+        for what in ["in_flight", "waiting", "operations", "bodies"] {
+            assert!(text.contains(&format!("\n{}{{what=\"{what}\"}} ", shares::REFUSED)), "{what}");
+        }
     }
 
     #[test]

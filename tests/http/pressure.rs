@@ -132,6 +132,8 @@ both_tiers! {
         // Her first poll enrols her, which changes what she is shown.
         alice.get("/v1/users/me/badges").await.ok();
         let waiting = async || node.client.metric("headmark_polls_waiting").await;
+        let refused = async || node.client.metric(r#"headmark_http_caller_limited_total{what="waiting"}"#).await;
+        assert_eq!(refused().await, 0.0);
         let mut held = Vec::new();
         for (caller, path, most) in [(&web, SUMMARY, 3), (&alice, "/v1/users/me/badges", 2)] {
             let before = waiting().await;
@@ -156,7 +158,7 @@ both_tiers! {
             assert_eq!(poll.await.unwrap().status, 200);
         }
         eventually("nobody waits", async || waiting().await == 0.0).await;
-        assert!(web.get("/metrics").await.text.contains(r#"headmark_http_caller_limited_total{what="waiting"}"#));
+        assert_eq!(refused().await, 3.0);
         node.stop().await;
     }
 
