@@ -43,6 +43,11 @@ async fn rest(pause: Duration, stop: &CancellationToken) -> bool {
     }
 }
 
+/// The pause before the next look: none where there is more to do and the database answers.
+fn pause(has_more: bool, trust: Trust) -> Duration {
+    if has_more && trust != Trust::Unsure { Duration::ZERO } else { LOOK_EVERY }
+}
+
 async fn follow(state: &PushContext, stop: &CancellationToken) {
     let mut follower = Follower::default();
     while !rest(FOLLOW_EVERY, stop).await {
@@ -62,7 +67,7 @@ async fn follow(state: &PushContext, stop: &CancellationToken) {
 
 async fn walk(state: &PushContext, stop: &CancellationToken) {
     let (mut walker, mut turns) = (Walker::default(), Turns::default());
-    while !rest(if walker.is_idle() && !turns.is_under_way() { LOOK_EVERY } else { Duration::ZERO }, stop).await {
+    while !rest(pause(!walker.is_idle() || turns.is_under_way(), state.guard.trust()), stop).await {
         if state.guard.trust() == Trust::Unsure {
             continue;
         }
@@ -74,5 +79,17 @@ async fn walk(state: &PushContext, stop: &CancellationToken) {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_hand_rests_while_the_database_is_away() {
+        assert_eq!([Trust::Full, Trust::Bypass].map(|trust| pause(true, trust)), [Duration::ZERO; 2]);
+        assert_eq!(pause(true, Trust::Unsure), LOOK_EVERY);
+        assert_eq!([Trust::Full, Trust::Bypass, Trust::Unsure].map(|trust| pause(false, trust)), [LOOK_EVERY; 3]);
     }
 }
