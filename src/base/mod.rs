@@ -3,6 +3,7 @@
 pub mod abandoned;
 pub mod clock;
 pub mod error;
+pub mod failures;
 pub mod fingerprint;
 pub mod hex;
 pub mod id_hash;

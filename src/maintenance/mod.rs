@@ -2,6 +2,7 @@
 //! push device, removals, exports of users.
 
 pub mod import;
+mod oldest;
 pub mod push;
 pub mod recount;
 pub mod removal;

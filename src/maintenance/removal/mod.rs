@@ -1,7 +1,6 @@
 //! What works on removals (`crate::features::removals` says how): step after step, one bounded batch
 //! at a time, some removals side by side.
 
-mod failures;
 mod steps;
 
 use std::sync::Arc;
@@ -11,16 +10,17 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::failures::Failures;
 pub use self::steps::{Steps, user_steps};
 use crate::base::abandoned::Abandoned;
 use crate::base::clock::UnixMs;
 use crate::base::error::Result;
+use crate::base::failures::Failures;
 use crate::db::in_time;
 use crate::engine::guard::{Guard, Trust};
 use crate::failpoint;
 use crate::features::operations::OperationId;
 use crate::features::removals::{Engines, Progress, Removal, Step, store};
+use crate::maintenance::oldest::Oldest;
 
 /// How often a node looks for removals.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -31,8 +31,8 @@ const LEASE_MS: i64 = 3000;
 /// When a step is looked at again that waits for something to pass.
 const LATER_MS: i64 = 1000;
 
-/// How often the age of the oldest removal is measured.
-const MEASURE_EVERY: Duration = Duration::from_secs(10);
+/// How many failures in a row are told, and how many more after that: each is followed by the rest of a lease.
+const TOLD_EACH: u32 = 10;
 
 /// How many removals a node works on at once.
 const MAX_REMOVALS: i64 = 4;
@@ -49,13 +49,19 @@ pub struct RemovalContext {
 }
 
 /// What a node knows of removals from one look to the next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Seen {
     /// Those that are due in the far future.
     abandoned: Abandoned<OperationId>,
-    failures: Failures,
-    /// When the age of the oldest one was measured.
-    measured: Option<Instant>,
+    failures: Failures<OperationId>,
+    oldest: Oldest,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        let oldest = Oldest::new("headmark_removal_oldest_seconds");
+        Self { abandoned: Abandoned::default(), failures: Failures::new(TOLD_EACH), oldest }
+    }
 }
 
 /// Removes until told to stop.
@@ -81,33 +87,20 @@ pub(crate) async fn run(state: Arc<RemovalContext>, stop: CancellationToken) {
 
 /// A turn of each removal that is due, up to a bound. How many there were.
 async fn round(state: &RemovalContext, seen: &mut Seen, stop: &CancellationToken) -> Result<usize> {
-    measure(state, seen).await;
+    seen.oldest.measure(&state.engines.clock, store::oldest(&state.engines.db)).await;
     let now = state.engines.clock.now();
     let found = in_time(store::due(&state.engines.db, &state.steps.known, now, MAX_REMOVALS)).await?;
     let mut due = seen.abandoned.ended(found, |removal| (removal.id.clone(), removal.due_at), now, Instant::now());
     let outcomes = join_all(due.iter_mut().map(|removal| turn(state, removal, stop))).await;
     for (removal, outcome) in due.iter().zip(&outcomes) {
         let step = state.steps.at(removal.kind, &removal.step).map_or("", |(step, _)| step.name);
-        seen.failures.note(&removal.id, step, outcome.is_err(), Instant::now());
+        if let Some(failures) = seen.failures.note(&removal.id, outcome.is_err(), Instant::now()) {
+            // Of the error only the log at debug level tells: what a database says may quote contents.
+            tracing::warn!(operation = %removal.id, step, failures, "a removal fails each time; it is tried again");
+        }
     }
     outcomes.into_iter().collect::<Result<Vec<()>>>()?;
     Ok(due.len())
-}
-
-/// Publishes the age of the oldest removal from time to time. Where it cannot be read, nothing waits for it.
-async fn measure(state: &RemovalContext, seen: &mut Seen) {
-    let at = Instant::now();
-    if seen.measured.is_some_and(|before| at - before < MEASURE_EVERY) {
-        return;
-    }
-    seen.measured = Some(at);
-    let Ok(oldest) = in_time(store::oldest(&state.engines.db)).await.inspect_err(|error| {
-        tracing::debug!(?error, "cannot look for the oldest removal yet");
-    }) else {
-        return;
-    };
-    let age_ms = oldest.map_or(0, |began| (state.engines.clock.now().0 - began.0).max(0));
-    metrics::gauge!("headmark_removal_oldest_seconds").set(Duration::from_millis(age_ms.unsigned_abs()).as_secs_f64());
 }
 
 /// Some batches of a removal, for as long as no other node has taken it.
