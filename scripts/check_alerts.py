@@ -420,6 +420,18 @@ def rows_cannot_be_removed(scene):
     scene.resolved("HeadmarkRemovalStuck")
 
 
+@cause("HeadmarkPushStuck")
+def a_job_cannot_be_moved(scene):
+    body = "begin raise exception ''refused''; end"
+    scene.postgres.psql(f"create function refuse() returns trigger language plpgsql as '{body}'")
+    scene.postgres.psql("create trigger refuse before update or delete on unread_jobs for each row execute function refuse()")
+    an_hour_ago = "(extract(epoch from now()) * 1000)::bigint - 3600000"
+    scene.postgres.psql(f"insert into unread_jobs (scope_id, due_at, next_at, after_id) values (0, {an_hour_ago}, 0, 0)")
+    scene.fires("HeadmarkPushStuck")
+    scene.postgres.psql("drop function refuse() cascade")
+    scene.resolved("HeadmarkPushStuck")
+
+
 @cause("HeadmarkNodeNotReady", "HeadmarkNodeGone")
 def a_node_stops(scene):
     node = scene.node("old", "--drain-delay-ms", "12000")

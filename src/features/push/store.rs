@@ -133,6 +133,17 @@ static DUE_USERS: Statement = Statement::one(
     &[("now", Type::Int), ("after_at", Type::Int), ("after_user", Type::Int), ("max_rows", Type::Int)],
 );
 
+/// When the first job is due; 0 if there is none.
+static FIRST_JOB: Statement = Statement::one("select coalesce(min(j.due_at), 0) from unread_jobs j", &[]);
+
+/// When something ends first for a user; 0 if nothing does.
+static FIRST_USER: Statement = Statement::one(
+    "select coalesce(min(p.due_at), 0)
+    from push_users p
+    where p.due_at > 0",
+    &[],
+);
+
 /// Another node that holds it does the work.
 static LOCK_PROGRESS: Statement = Statement::each(
     "select event_id, expired_at from unread_progress where id = 1",
@@ -150,7 +161,7 @@ static SAVE_PROGRESS: Statement = Statement::new(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 13] {
+pub(super) fn statements() -> [&'static Statement; 15] {
     [
         &FLAG,
         &UNFLAG,
@@ -163,6 +174,8 @@ pub(super) fn statements() -> [&'static Statement; 13] {
         &DUE_JOBS,
         &USERS,
         &DUE_USERS,
+        &FIRST_JOB,
+        &FIRST_USER,
         &LOCK_PROGRESS,
         &SAVE_PROGRESS,
     ]
@@ -270,6 +283,13 @@ pub async fn due_users(db: &Db, now: UnixMs, after: DuePlace, max_rows: i64) -> 
     let columns = [now.0, after.0, after.1, max_rows].map(|value| Column::Int(vec![value]));
     let rows: Vec<DuePlace> = db.fetch(&DUE_USERS, &columns).await?;
     Ok(rows.into_iter().filter_map(|place| Some((place, UserId::try_from(place.1).ok()?))).collect())
+}
+
+/// When the first job, or the first user for whom something ends, is due.
+pub async fn first_due(db: &Db) -> DbResult<Option<UnixMs>> {
+    let jobs: Vec<(i64,)> = db.fetch(&FIRST_JOB, &[]).await?;
+    let users: Vec<(i64,)> = db.fetch(&FIRST_USER, &[]).await?;
+    Ok(jobs.into_iter().chain(users).map(|(at,)| UnixMs(at)).filter(|at| at.0 > 0).min())
 }
 
 /// Up to where causes have become jobs.

@@ -2,6 +2,7 @@
 
 mod changes;
 mod devices;
+mod stuck;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
