@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Fault, Result};
 use crate::base::ids::UserId;
 use crate::cache::Cache;
@@ -42,8 +42,9 @@ pub enum Progress {
     Done,
     /// There may be more.
     More(Place),
-    /// There is more, but not at once: something must pass first.
-    Later(Place),
+    /// There is more, but not at once: something must pass first, which is over at this time. The step may be asked
+    /// earlier.
+    Later(Place, UnixMs),
 }
 
 impl Progress {

@@ -72,18 +72,18 @@ pub(super) fn statements() -> impl Iterator<Item = &'static Statement> {
 pub fn steps() -> Vec<Step> {
     vec![
         delete_own("user", &["push_users", "users"], &OWN),
-        Step::new("caches", &[], |engines, _, place| async move { Ok(outlive_caches(&engines, place)) }),
+        Step::new("caches", &[], |engines, _, place| async move { Ok(outlive_caches(&engines, place.id)) }),
     ]
 }
 
 /// What is cached in Redis lives no longer than its life from the last write on. The place has the time
-/// at which that is over.
-fn outlive_caches(engines: &Engines, place: Place) -> Progress {
+/// at which that is over; 0 at first.
+fn outlive_caches(engines: &Engines, over_at: i64) -> Progress {
     let now = engines.clock.now().0;
-    match place.id {
-        _ if !engines.cache.is_shared() => Progress::Done,
-        0 => Progress::Later(Place::id(now.saturating_add(engines.cache.life_ms()).saturating_add(CLOCKS_MS))),
-        over_at if over_at <= now => Progress::Done,
-        _ => Progress::Later(place),
-    }
+    let over_at = match over_at {
+        _ if !engines.cache.is_shared() => return Progress::Done,
+        0 => now.saturating_add(engines.cache.life_ms()).saturating_add(CLOCKS_MS),
+        over_at => over_at,
+    };
+    if over_at <= now { Progress::Done } else { Progress::Later(Place::id(over_at), UnixMs(over_at)) }
 }

@@ -28,8 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// For how long a removal is left to the node that works on it, after each batch.
 const LEASE_MS: i64 = 3000;
 
-/// When a step is looked at again that waits for something to pass.
-const LATER_MS: i64 = 1000;
+/// After how long at most a step is looked at again that waits for something. Far below `AHEAD_MS`, after which a node
+/// counts as gone: the clocks of nodes may differ by some seconds.
+const MAX_LATER_MS: i64 = 30_000;
 
 /// How many failures in a row are told, and how many more after that: each is followed by the rest of a lease.
 const TOLD_EACH: u32 = 10;
@@ -117,7 +118,7 @@ async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &Cancellation
         let Some((step, next)) = state.steps.at(removal.kind, &removal.step) else { return Ok(()) };
         let (name, place, later) = match batch(state, step, removal).await? {
             Progress::More(place) => (step.name, place, None),
-            Progress::Later(place) => (step.name, place, Some(UnixMs(clock.now().0 + LATER_MS))),
+            Progress::Later(place, over_at) => (step.name, place, Some(look_again(over_at, clock.now()))),
             Progress::Done => match next {
                 Some(next) => (next.name, Default::default(), None),
                 None => return finish(state, removal).await,
@@ -133,6 +134,11 @@ async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &Cancellation
     in_time(store::move_on(db, removal, &step, place, clock.now())).await.map(|_| ()).map_err(Into::into)
 }
 
+/// When a step is looked at again that waits for what is over at this time.
+fn look_again(over_at: UnixMs, now: UnixMs) -> UnixMs {
+    over_at.min(UnixMs(now.0.saturating_add(MAX_LATER_MS)))
+}
+
 async fn batch(state: &RemovalContext, step: &Step, removal: &Removal) -> Result<Progress> {
     failpoint(&format!("removal::before_{}", step.name));
     let progress = step.batch(Arc::clone(&state.engines), removal.subject, removal.place.clone()).await?;
@@ -146,4 +152,19 @@ async fn finish(state: &RemovalContext, removal: &Removal) -> Result<()> {
     let Engines { db, clock, .. } = &*state.engines;
     in_time(store::finish(db, removal, clock.now())).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::abandoned::AHEAD_MS;
+
+    #[test]
+    fn what_waits_is_looked_at_when_it_is_over_and_counts_as_left_by_nobody() {
+        let now = UnixMs(1_800_000_000_000);
+        assert_eq!(look_again(UnixMs(now.0 + 15_000), now), UnixMs(now.0 + 15_000), "not before");
+        assert_eq!(look_again(UnixMs(now.0 + 3_600_000), now), UnixMs(now.0 + MAX_LATER_MS));
+        let slow = 20_000;
+        assert!(look_again(UnixMs(i64::MAX), now).0 - (now.0 - slow) < AHEAD_MS, "also for a node whose clock is behind");
+    }
 }

@@ -8,6 +8,7 @@ mod routes;
 mod scrubbed;
 mod stuck;
 mod traces;
+mod waits;
 mod world;
 
 use serde_json::Value;
