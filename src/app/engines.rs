@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::app::serve::Runtimes;
 use crate::base::clock::Clock;
 use crate::cache::Cache;
 use crate::db::{Db, PageReads};
@@ -54,4 +55,15 @@ pub struct Engines {
     pub polling: Arc<Polling>,
     /// Where metrics are read.
     pub metrics: metrics_exporter_prometheus::PrometheusHandle,
+    /// What serves the connections.
+    pub runtimes: Runtimes,
+}
+
+impl Engines {
+    /// Whether no restart is needed, once all threads have answered. It waits without end where one does not. A store
+    /// that is away is no reason: no restart brings it back.
+    pub(crate) async fn are_healthy(&self) -> bool {
+        self.runtimes.answered().await;
+        !self.lanes.have_failed()
+    }
 }

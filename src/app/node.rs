@@ -16,6 +16,7 @@ use crate::app::config::Config;
 use crate::app::engines::Engines;
 use crate::app::readers::Readers;
 use crate::app::router::{self, Applications};
+use crate::app::serve::Runtimes;
 use crate::app::state::AppState;
 use crate::app::stores::Stores;
 use crate::app::{ROW_SETS, sweeps, telemetry};
@@ -57,11 +58,11 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the stores, migrates, and starts the engines.
+    /// Opens the stores, migrates, and starts the engines. The runtimes are those that will serve its connections.
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub async fn start(config: &Config, clock: Clock) -> Result<Self, String> {
+    pub async fn start(config: &Config, runtimes: Runtimes, clock: Clock) -> Result<Self, String> {
         config.check()?;
         let auth = Arc::new(Auth::new(&config.auth.auth(), clock.clone())?);
         let metrics = telemetry::metrics();
@@ -120,6 +121,7 @@ impl App {
             events,
             polling,
             metrics,
+            runtimes,
         };
         let state = AppState::new(engines, config);
         let edge = EdgeConfig { tracer: traces.as_ref().map(Traces::tracer), ..config.http.edge(state.auth.is_open()) };

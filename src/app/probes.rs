@@ -22,9 +22,15 @@ use crate::engine::guard::Trust;
 /// How long a store may take to answer before it counts as away.
 const MAX_ANSWER: Duration = Duration::from_secs(1);
 
-/// The routes of the server itself. None needs credentials, none tells more than states and counts.
+/// How long the threads may take to answer before one of them counts as stuck. The liveness probes in `deploy/` wait
+/// for 3 s.
+const MAX_THREADS_ANSWER: Duration = Duration::from_millis(2500);
+
+/// The routes of the server itself. None needs credentials, none tells more than states and counts. Nothing bounds how
+/// many ask, so the threads are asked once for all who ask at a time.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz))
+    let looks = SingleFlight::<bool>::default();
+    OpenApiRouter::new().routes(routes!(get_livez)).routes(routes!(get_healthz)).layer(Extension(looks))
 }
 
 /// Those that are for operators. Nothing bounds how many ask, and each answer takes a connection of those for reads, or
@@ -48,7 +54,7 @@ type Parts = (PartState, PartState, Option<PartState>);
 /// Liveness.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HealthOut {
-    /// `ok`.
+    /// `ok`; `failed` if only a restart helps.
     status: &'static str,
 }
 
@@ -93,18 +99,33 @@ pub struct ReadyOut {
     node: PartState,
 }
 
-const OK: HealthOut = HealthOut { status: "ok" };
-
 /// Check liveness
-#[utoipa::path(get, path = "/livez", tag = "server", security(()), responses((status = 200, body = HealthOut)))]
-async fn get_livez() -> Json<HealthOut> {
-    Json(OK)
+#[utoipa::path(get, path = "/livez", tag = "server", security(()),
+    responses((status = 200, body = HealthOut), (status = 503, body = HealthOut, description = "Only a restart helps")))]
+async fn get_livez(State(state): State<AppState>, Extension(looks): Extension<SingleFlight<bool>>) -> Response {
+    liveness(state, &looks).await
 }
 
 /// Check liveness
-#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, body = HealthOut)))]
-async fn get_healthz() -> Json<HealthOut> {
-    Json(OK)
+#[utoipa::path(get, path = "/healthz", tag = "server", security(()),
+    responses((status = 200, body = HealthOut), (status = 503, body = HealthOut, description = "Only a restart helps")))]
+async fn get_healthz(State(state): State<AppState>, Extension(looks): Extension<SingleFlight<bool>>) -> Response {
+    liveness(state, &looks).await
+}
+
+/// As the watchdog of systemd has it, so that whatever else restarts nodes can do the same.
+async fn liveness(state: AppState, looks: &SingleFlight<bool>) -> Response {
+    let look = async move { tokio::time::timeout(MAX_THREADS_ANSWER, state.are_healthy()).await.unwrap_or(false) };
+    match looks.get(look).await {
+        true => Json(HealthOut { status: "ok" }).into_response(),
+        false => unavailable(HealthOut { status: "failed" }),
+    }
+}
+
+fn unavailable(body: impl Serialize) -> Response {
+    let mut response = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// Check readiness
@@ -119,12 +140,8 @@ async fn get_readyz(State(state): State<AppState>, Extension(looks): Extension<S
     };
     let ready = is_ready(node == PartState::Ok, database == PartState::Ok, cache != PartState::Away);
     let degraded = database == PartState::Away || cache != PartState::Ok;
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut response = (status, Json(ReadyOut { ready, degraded, database, cache, replica, node })).into_response();
-    if !ready {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    response
+    let out = ReadyOut { ready, degraded, database, cache, replica, node };
+    if ready { Json(out).into_response() } else { unavailable(out) }
 }
 
 /// Asks the stores.

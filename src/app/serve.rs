@@ -37,7 +37,7 @@ pub(super) use config::address;
 pub(crate) use connection::CONNECTIONS;
 use connection::Server;
 use ending::Ending;
-pub use threads::Threads;
+pub use threads::{Runtimes, Threads};
 
 /// The pause after a connection could not be accepted for a reason of ours, such as too many open
 /// files.

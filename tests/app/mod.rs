@@ -2,6 +2,7 @@
 
 mod cli;
 mod doctor;
+mod liveness;
 mod pooler;
 mod server;
 mod service_manager;

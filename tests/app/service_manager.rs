@@ -89,6 +89,7 @@ async fn a_node_whose_stores_are_away_is_healthy() {
     postgres.leave();
     redis.leave();
     eventually("it is not ready", async || node.client.get("/readyz").await.status == 503).await;
+    assert_eq!(node.client.get("/livez").await.status, 200, "a restart would not help");
     for _ in 0..4 {
         assert!(manager.fed_after() < Duration::from_secs(4), "a restart would not help");
     }

@@ -367,7 +367,7 @@ both_tiers! {
         assert!(node.client.metric("headmark_log_lines_lost_total").await > 0.0);
     }
 
-    async fn a_node_whose_lane_has_ended_is_not_ready(world: World) {
+    async fn a_node_whose_lane_has_ended_is_not_ready_and_asks_for_a_restart(world: World) {
         let node = world.process(&[], &[("FAILPOINTS", "lane::outside_of_a_batch=3*off->panic")]).await;
         assert_eq!(node.client.get("/readyz").await.status, 200);
         let write = async || node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.status.as_u16();
@@ -375,7 +375,10 @@ both_tiers! {
         eventually("it says so", async || node.client.get("/readyz").await.status == 503).await;
         let ready = node.client.get("/readyz").await;
         assert_eq!((ready.body["node"].as_str(), ready.header("retry-after")), (Some("failed"), "1"));
-        assert_eq!(node.client.get("/livez").await.status, 200);
+        for path in ["/livez", "/healthz"] {
+            let dead = node.client.get(path).await;
+            assert_eq!((dead.status.as_u16(), &dead.body), (503, &json!({"status": "failed"})), "only a restart helps");
+        }
         node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.problem(503, "shutting_down");
     }
 

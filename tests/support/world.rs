@@ -263,9 +263,9 @@ impl Node {
     pub async fn start(config: Config, clock: Clock) -> Result<Self, String> {
         let listener = TcpListener::bind(config.http.listen).await.map_err(|error| error.to_string())?;
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let app = App::start(&config, clock).await?;
-        let stop = Stop::default();
         let threads = Arc::new(Threads::start().map_err(|error| error.to_string())?);
+        let app = App::start(&config, threads.runtimes(), clock).await?;
+        let stop = Stop::default();
         let serving = tokio::spawn(serve(listener, app.application(), config.http.clone(), stop.clone(), Arc::clone(&threads)));
         Ok(Self { client: Client::new(&base), base, app, stop, serving, _threads: threads })
     }

@@ -34,7 +34,7 @@ async fn node(config: &Config) -> Result<(), String> {
     let threads = Arc::new(Threads::start().map_err(|error| format!("cannot start the threads for connections: {error}"))?);
     // A start may wait long for its stores. Cut off, it leaves what a kill would leave, and the next one goes on.
     let app = tokio::select! {
-        app = App::start(config, Clock::System) => app?,
+        app = App::start(config, threads.runtimes(), Clock::System) => app?,
         _ = &mut told_to_stop => {
             tracing::info!("stopped while it started");
             return Ok(());
@@ -43,13 +43,8 @@ async fn node(config: &Config) -> Result<(), String> {
     let stop = Stop::default();
     welcome(config, address, admin.as_ref().map_or(address, |(_, address)| *address), app.state().auth.is_open());
     let notifier = Notifier::from_env();
-    let healthy = {
-        let (state, threads) = (app.state().clone(), Arc::clone(&threads));
-        async move || {
-            threads.answered().await;
-            !state.lanes.have_failed()
-        }
-    };
+    let state = app.state().clone();
+    let healthy = async move || state.are_healthy().await;
     let mut displaced = false;
     let serve = |listener, application, max_connections| {
         let config = HttpConfig { max_connections, ..config.http.clone() };

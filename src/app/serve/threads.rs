@@ -7,6 +7,7 @@
 //! one connection may carry more than a thread can answer.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 
 use tokio::net::TcpStream;
@@ -25,6 +26,21 @@ pub struct Threads {
     _end: DropGuard,
 }
 
+/// The threads and the runtime beside them, to be asked whether they do anything.
+#[derive(Debug, Clone)]
+pub struct Runtimes(Arc<[Handle]>);
+
+impl Runtimes {
+    /// Resolves when each of them has done what it was asked.
+    pub(crate) async fn answered(&self) {
+        let asked: Vec<_> = self.0.iter().map(|runtime| runtime.spawn(async {})).collect();
+        for answer in asked {
+            // One that is told to end answers, too.
+            let _ = answer.await;
+        }
+    }
+}
+
 impl Threads {
     /// As many threads as there are cores, beside the runtime that this is called in.
     ///
@@ -39,13 +55,10 @@ impl Threads {
         Ok(Self { each, main: Handle::current(), _end: guard })
     }
 
-    /// Resolves when each of them, and the runtime beside them, has done what it was asked.
-    pub(crate) async fn answered(&self) {
-        let asked: Vec<_> = self.each.iter().chain([&self.main]).map(|thread| thread.spawn(async {})).collect();
-        for answer in asked {
-            // One that is told to end answers, too.
-            let _ = answer.await;
-        }
+    /// Each of them, and the runtime beside them.
+    #[must_use]
+    pub fn runtimes(&self) -> Runtimes {
+        Runtimes(self.each.iter().chain([&self.main]).cloned().collect())
     }
 
     /// The runtime of what runs beside the requests.
@@ -69,5 +82,26 @@ impl Threads {
             },
             thread,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn no_answer_comes_while_a_thread_stands_still() {
+        let threads = Threads::start().unwrap();
+        let runtimes = threads.runtimes();
+        let answered = async |limit| tokio::time::timeout(limit, runtimes.answered()).await.is_ok();
+        assert!(answered(Duration::from_secs(10)).await);
+        let (release, held) = mpsc::channel::<()>();
+        let _stuck = threads.each[0].spawn(async move { held.recv() });
+        assert!(!answered(Duration::from_millis(100)).await);
+        drop(release);
+        assert!(answered(Duration::from_secs(10)).await);
     }
 }

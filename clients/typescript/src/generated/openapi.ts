@@ -3119,7 +3119,7 @@ export interface components {
         };
         /** @description Liveness. */
         HealthOut: {
-            /** @description `ok`. */
+            /** @description `ok`; `failed` if only a restart helps. */
             status: string;
         };
         /**
@@ -5622,6 +5622,17 @@ export interface operations {
             400: components["responses"]["400.malformed_request"];
             403: components["responses"]["403.cross_origin"];
             500: components["responses"]["500.internal_error"];
+            /** @description Only a restart helps */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthOut"];
+                };
+            };
         };
     };
     get_livez: {
@@ -5646,6 +5657,17 @@ export interface operations {
             400: components["responses"]["400.malformed_request"];
             403: components["responses"]["403.cross_origin"];
             500: components["responses"]["500.internal_error"];
+            /** @description Only a restart helps */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthOut"];
+                };
+            };
         };
     };
     get_metrics: {
