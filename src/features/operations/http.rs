@@ -12,12 +12,14 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{OperationId, OperationStatus, Operations, store};
+use super::store::{self, Kept};
+use super::{OperationId, OperationStatus, Operations};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Fault, Problem, Result};
 use crate::db::Db;
 use crate::engine::lanes::Answer;
 use crate::http::answer::no_cache;
+use crate::http::caller::Caller;
 use crate::http::params::{NoParams, Query};
 use crate::http::path::{LivingCaller, PathParams};
 use crate::http::problem::ProblemOut;
@@ -113,7 +115,8 @@ pub(crate) fn located(answer: Answer, id: &OperationId) -> Result<Response> {
 /// Get an asynchronous operation
 ///
 /// Returns the status of an asynchronous write: pending, done with the final response, or failed
-/// with the problem. Available to the caller that sent the write.
+/// with the problem. Available to the caller that sent the write. The operation of an erasure, or of
+/// the deletion of a group, is available to all services.
 #[utoipa::path(get, path = "/v1/operations/{id}", tag = "operations",
     extensions(("x-problems" = json!(["not_found", "gone"]))),
     params(("id" = OperationId, Path, description = "The id from the Location of the 202 response")),
@@ -127,7 +130,7 @@ async fn get_operation(
 ) -> Result<Response> {
     let id: OperationId = path.get("id")?;
     // Of somebody else's it is not told whether it is there.
-    let Some(kept) = store::read(&state.db, &id).await?.filter(|kept| kept.caller == caller.id()) else {
+    let Some(kept) = store::read(&state.db, &id).await?.filter(|kept| may_read(&caller, kept)) else {
         return Err(missing(&state, &id).into());
     };
     let raw = |body: String| RawValue::from_string(body).map_err(|error| Error::from(Fault::Bug(error.to_string())));
@@ -146,6 +149,11 @@ async fn get_operation(
     }
     let out = OperationOut { operation_id: id, status, created_at: kept.created_at, finished_at, answer, problem };
     Ok(no_cache(&out))
+}
+
+/// Any service may begin a removal, and a repeat names the operation that another one began.
+fn may_read(caller: &Caller, kept: &Kept) -> bool {
+    kept.caller == caller.id() || (kept.removes && matches!(caller, Caller::Service { .. }))
 }
 
 /// One that may have been there and is kept no longer is gone; another one never was, or is

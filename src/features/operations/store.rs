@@ -56,13 +56,13 @@ static FINISH: Statement = Statement::new(
     &[("seq", Type::Int), ("status", Type::Int), ("finished_at", Type::Int), ("answer_status", Type::Int), ("answer", Type::Text)],
 );
 
-/// An asynchronous write, or a removal, which has no answer.
+/// An asynchronous write, which is of no kind, or a removal, which has no answer.
 static READ: Statement = Statement::one(
-    "select o.caller, o.status, o.created_at, o.finished_at, o.answer_status, o.answer
+    "select o.caller, 0, o.status, o.created_at, o.finished_at, o.answer_status, o.answer
     from operations o
     where o.operation_id = $1
     union all
-    select r.caller, case when r.finished_at > 0 then 1 else 0 end, r.created_at, r.finished_at, 204, ''
+    select r.caller, r.kind, case when r.finished_at > 0 then 1 else 0 end, r.created_at, r.finished_at, 204, ''
     from removals r
     where r.operation_id = $1",
     &[("operation_id", Type::Text)],
@@ -229,8 +229,10 @@ async fn finish(conn: &mut Conn, finished: &[(i64, &Outcome)]) -> DbResult<()> {
 /// An operation as it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Who may read it.
+    /// Who had it accepted.
     pub(crate) caller: String,
+    /// Whether it is a removal.
+    pub(crate) removes: bool,
     /// When it was accepted.
     pub(crate) created_at: UnixMs,
     /// What came of it, if it is done.
@@ -238,11 +240,11 @@ pub(crate) struct Kept {
 }
 
 pub(crate) async fn read(db: &Db, id: &OperationId) -> DbResult<Option<Kept>> {
-    let rows: Vec<(String, i64, i64, i64, i64, String)> = db.fetch(&READ, &[Column::Text(vec![id.to_string()])]).await?;
-    Ok(rows.into_iter().next().map(|(caller, status, created_at, finished_at, answer_status, body)| {
+    let rows: Vec<(String, i64, i64, i64, i64, i64, String)> = db.fetch(&READ, &[Column::Text(vec![id.to_string()])]).await?;
+    Ok(rows.into_iter().next().map(|(caller, kind, status, created_at, finished_at, answer_status, body)| {
         let code = u16::try_from(answer_status).ok().and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or_default();
         let outcome = (status != PENDING).then_some(Outcome { status: code, body, at: UnixMs(finished_at) });
-        Kept { caller, created_at: UnixMs(created_at), outcome }
+        Kept { caller, removes: kind > 0, created_at: UnixMs(created_at), outcome }
     }))
 }
 

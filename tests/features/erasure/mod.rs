@@ -4,6 +4,7 @@ mod deleted_groups;
 mod kills;
 mod left;
 mod meanwhile;
+mod repeats;
 mod routes;
 mod scrubbed;
 mod stuck;

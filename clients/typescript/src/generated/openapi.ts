@@ -549,7 +549,8 @@ export interface paths {
         /**
          * Get an asynchronous operation
          * @description Returns the status of an asynchronous write: pending, done with the final response, or failed
-         *     with the problem. Available to the caller that sent the write.
+         *     with the problem. Available to the caller that sent the write. The operation of an erasure, or of
+         *     the deletion of a group, is available to all services.
          */
         get: operations["get_operation"];
         put?: never;
