@@ -20,7 +20,7 @@ use crate::db::{Column, Statement, Type, in_time};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 use crate::engine::marks::StreamKey;
 use crate::features::operations::{AcceptedOut, OperationId};
-use crate::features::removals::rows::begin;
+use crate::features::removals::rows::{begin, repeat};
 use crate::features::removals::{Engines, NewRemoval, Place, Progress, RemovalKind, Step, delete_pages};
 
 /// How many memberships one batch ends.
@@ -119,7 +119,9 @@ impl lanes::Command for DeleteGroup {
 
     fn apply(&self, rows: &mut Rows, _now: UnixMs) -> Result<Answer, Problem> {
         let group = rows.get::<GroupRows>().group(self.group).ok_or_else(|| unknown(self.group))?;
+        let removal = |id| NewRemoval { id, kind: RemovalKind::Group, subject: self.group.get(), caller: self.caller.clone() };
         if let Some(operation) = rows.get::<GroupRows>().deleted_by(self.group) {
+            repeat(rows, removal(operation.clone()));
             return Ok(Answer::accepted(AcceptedOut::new(operation)));
         }
         let key = StreamKey::group(self.group);
@@ -130,8 +132,7 @@ impl lanes::Command for DeleteGroup {
         rows.get_mut::<GroupRows>().set_deleted_by(self.group, self.operation.clone());
         let at = rows.get::<DeliveryRows>().progress(self.group);
         rows.get_mut::<DeliveryRows>().set(self.group, at.of_deleted());
-        let (id, caller) = (self.operation.clone(), self.caller.clone());
-        begin(rows, NewRemoval { id, kind: RemovalKind::Group, subject: self.group.get(), caller });
+        begin(rows, removal(self.operation.clone()));
         Ok(Answer::accepted(AcceptedOut::new(self.operation.clone())))
     }
 }

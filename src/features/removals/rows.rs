@@ -16,6 +16,8 @@ pub struct RemovalRows {
     new: Table<OperationId, Option<NewRemoval>>,
     /// By which operations users are erased.
     erased: Table<UserId, Option<OperationId>>,
+    /// Those that were begun before and are asked for again.
+    repeated: Table<OperationId, Option<NewRemoval>>,
 }
 
 /// Begins a removal. What refuses later writes to what is removed is the caller's to set.
@@ -27,6 +29,12 @@ pub fn begin(rows: &mut Rows, new: NewRemoval) {
         set.erased.set(&user, Some(new.id.clone()));
     }
     set.new.set(&new.id.clone(), Some(new));
+}
+
+/// A removal that was begun before is asked for again. Where its row is gone it was done long ago: there is one again
+/// that says so, as the answer names the operation of the first time.
+pub fn repeat(rows: &mut Rows, removal: NewRemoval) {
+    rows.get_mut::<RemovalRows>().repeated.set(&removal.id.clone(), Some(removal));
 }
 
 impl RemovalRows {
@@ -54,21 +62,27 @@ impl RowSet for RemovalRows {
 
     async fn save(&self, conn: &mut Conn, _core: &Core, batch: Batch) -> DbResult<()> {
         let new: Vec<_> = self.new.changed().filter_map(|(_, new)| new.as_ref()).collect();
-        if new.is_empty() {
-            return Ok(());
+        if !new.is_empty() {
+            store::begin(conn, &new, batch.now).await?;
         }
-        store::begin(conn, &new, batch.now).await?;
         let erased: Vec<_> = self.erased.changed().filter_map(|(user, operation)| Some((*user, operation.as_ref()?))).collect();
-        if erased.is_empty() { Ok(()) } else { store::remember(conn, &erased).await }
+        if !erased.is_empty() {
+            store::remember(conn, &erased).await?;
+        }
+        // After those that begin: one of them may be repeated in the same batch.
+        let repeated: Vec<_> = self.repeated.changed().filter_map(|(_, removal)| removal.as_ref()).collect();
+        if repeated.is_empty() { Ok(()) } else { store::keep(conn, &repeated, batch.now).await }
     }
 
     fn settle(&mut self) {
         self.new.settle();
         self.erased.settle();
+        self.repeated.settle();
     }
 
     fn undo(&mut self) {
         self.new.undo();
         self.erased.undo();
+        self.repeated.undo();
     }
 }

@@ -20,6 +20,17 @@ static BEGIN: Statement = Statement::new(
     &[("operation_id", Type::Text), ("kind", Type::Int), ("subject_id", Type::Int), ("caller", Type::Text), ("created_at", Type::Int)],
 );
 
+/// Those that still have a row stay as they are.
+static KEEP: Statement = Statement::new(
+    "insert into removals
+        (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
+    select operation_id, kind, 0, caller, '', 0, 0, '', created_at, created_at, finished_at
+    from {rows} r
+    where true
+    on conflict (operation_id) do nothing",
+    &[("operation_id", Type::Text), ("kind", Type::Int), ("caller", Type::Text), ("created_at", Type::Int), ("finished_at", Type::Int)],
+);
+
 static REMEMBER: Statement = Statement::new(
     "insert into erased_users (id_hash, operation_id) select id_hash, operation_id from {rows} r where true",
     &[("id_hash", Type::Text), ("operation_id", Type::Text)],
@@ -97,8 +108,8 @@ static SWEEP: Statement = Statement::one(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 7] {
-    [&BEGIN, &REMEMBER, &DUE, &OLDEST, &MOVE, &FINISH, &SWEEP]
+pub(super) fn statements() -> [&'static Statement; 8] {
+    [&BEGIN, &KEEP, &REMEMBER, &DUE, &OLDEST, &MOVE, &FINISH, &SWEEP]
 }
 
 fn int(value: i64) -> Column {
@@ -120,6 +131,18 @@ pub(super) async fn begin(conn: &mut Conn, new: &[&NewRemoval], now: UnixMs) -> 
         Column::Int(vec![now.0; new.len()]),
     ];
     conn.later(&BEGIN, &columns).await
+}
+
+/// Writes once more that removals are done, where their rows are gone.
+pub(super) async fn keep(conn: &mut Conn, repeated: &[&NewRemoval], now: UnixMs) -> DbResult<()> {
+    let columns = [
+        Column::Text(repeated.iter().map(|removal| removal.id.to_string()).collect()),
+        Column::Int(repeated.iter().map(|removal| removal.kind.code()).collect()),
+        Column::Text(repeated.iter().map(|removal| removal.caller.clone()).collect()),
+        Column::Int(repeated.iter().map(|removal| removal.id.time().0).collect()),
+        Column::Int(vec![now.0.max(1); repeated.len()]),
+    ];
+    conn.later(&KEEP, &columns).await
 }
 
 /// Writes by which operations these users are erased.

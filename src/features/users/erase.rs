@@ -10,7 +10,7 @@ use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 use crate::engine::pairs::need_erasure;
 use crate::features::operations::{AcceptedOut, OperationId};
 use crate::features::push;
-use crate::features::removals::rows::{RemovalRows, begin};
+use crate::features::removals::rows::{RemovalRows, begin, repeat};
 use crate::features::removals::{Engines, NewRemoval, Place, Progress, RemovalKind, Step, delete_own};
 
 /// By how much the clocks of nodes may differ, and how long a write may be under way.
@@ -42,14 +42,15 @@ impl lanes::Command for EraseUser {
     }
 
     fn apply(&self, rows: &mut Rows, now: UnixMs) -> Result<Answer, Problem> {
+        let removal = |id| NewRemoval { id, kind: RemovalKind::User, subject: self.user.get(), caller: self.caller.clone() };
         if let Some(operation) = rows.get::<RemovalRows>().erased_by(self.user) {
+            repeat(rows, removal(operation.clone()));
             return Ok(Answer::accepted(AcceptedOut::new(operation)));
         }
         // Services hear of the user once more: that it is erased.
         push::set_push(rows, self.user, false, now);
         rows.erase(self.user);
-        let (id, caller) = (self.operation.clone(), self.caller.clone());
-        begin(rows, NewRemoval { id, kind: RemovalKind::User, subject: self.user.get(), caller });
+        begin(rows, removal(self.operation.clone()));
         rows.event(now, &Event::UserErased(UserErasedEventOut { user_id: self.user }));
         Ok(Answer::accepted(AcceptedOut::new(self.operation.clone())))
     }

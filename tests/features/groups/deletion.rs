@@ -124,6 +124,19 @@ both_tiers! {
         Node::stop_all(nodes).await;
     }
 
+    async fn a_deletion_that_is_repeated_late_is_done(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        make(client, 9, &[1]).await;
+        let location = delete(client, 9).await;
+        done(client, &location).await;
+        // As after the time for which it is kept.
+        Hand::on(&world).await.run("delete from removals").await;
+        assert_eq!(delete(client, 9).await, location, "a repeat is the same");
+        assert_eq!(client.get(&location).await.ok()["status"], "done");
+        node.stop().await;
+    }
+
     async fn a_group_without_a_message_goes_too(world: World) {
         let node = world.node().await;
         let client = &node.client;
