@@ -77,22 +77,19 @@ impl Redis {
 
     pub(in crate::cache) async fn append(&self, stream: &RedisStream, entries: &[(i64, String)]) -> Result<bool, CacheError> {
         let shared = &self.shared;
-        let deadline = shared.deadline();
         let mut refused = None;
-        for chunk in entries.chunks(COMMANDS_PER_PIPELINE) {
-            let commands = chunk.iter().map(|(id, entry)| add(stream, *id, entry)).collect();
-            for (entry, result) in chunk.iter().zip(shared.send(shared.scripts_wire()?, commands, deadline).await?) {
+        for chunk in entries.chunks(COMMANDS_PER_PIPELINE - 1) {
+            let commands = chunk.iter().map(|(id, entry)| add(stream, *id, entry)).chain([expire(stream)]).collect();
+            // Each pipeline has the time of one operation: that all of them take long does not say that Redis is away.
+            let mut results = shared.send(shared.scripts_wire()?, commands, shared.deadline()).await?;
+            results.pop().ok_or_else(unexpected_reply)?.map_err(|error| away(&error))?;
+            for (entry, result) in chunk.iter().zip(results) {
                 match result {
                     Err(error) if !error.to_string().contains(NOT_ABOVE) => return Err(away(&error)),
                     Err(_) => refused = Some(entry),
                     Ok(_) => {}
                 }
             }
-        }
-        let mut expire = cmd("PEXPIRE");
-        expire.arg(&stream.key).arg(u64::try_from(stream.ttl.as_millis()).unwrap_or(u64::MAX));
-        for result in shared.send(shared.scripts_wire()?, vec![expire], deadline).await? {
-            result.map_err(|error| away(&error))?;
         }
         match refused {
             Some((id, entry)) => self.has(stream, *id, entry).await,
@@ -116,6 +113,13 @@ fn decode(bytes: &[u8]) -> Option<(ListVersion, Vec<u8>)> {
     let (revision, list) = rest.split_first_chunk()?;
     let version = ListVersion { history: i64::from_be_bytes(*history), revision: i64::from_be_bytes(*revision) };
     Some((version, list.to_vec()))
+}
+
+/// It does not stay for ever.
+fn expire(stream: &RedisStream) -> Cmd {
+    let mut expire = cmd("PEXPIRE");
+    expire.arg(&stream.key).arg(u64::try_from(stream.ttl.as_millis()).unwrap_or(u64::MAX));
+    expire
 }
 
 /// Numbered by us, so that one that is sent twice is there once.

@@ -41,6 +41,10 @@ const MAX_APPENDING: Duration = Duration::from_secs(1);
 const ROWS_AT_ONCE: i64 = 20;
 const ENOUGH_EVENTS: usize = 5000;
 
+/// How many events are appended at once. So far the stream is then, whatever becomes of those after them: a repeat goes
+/// on from there.
+const APPENDED_AT_ONCE: usize = 250;
+
 /// How often a stream that has the events of others is logged at most.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
@@ -170,16 +174,22 @@ impl Publisher {
             }
             // Those that were left are swept.
             let Some(last) = last else { return Ok(Some(head)) };
-            match self.cache.append(stream, &entries).await {
-                Ok(true) => {}
-                Ok(false) => self.warn_of_others(stream),
-                Err(error) => {
-                    // They are appended when Redis is back.
-                    tracing::debug!(%error, "cannot append events to the stream");
-                    break;
+            for part in entries.chunks(APPENDED_AT_ONCE) {
+                if appended > 0 && began.elapsed() >= MAX_APPENDING {
+                    return Ok(Some(reached));
                 }
+                match self.cache.append(stream, part).await {
+                    Ok(true) => {}
+                    Ok(false) => self.warn_of_others(stream),
+                    Err(error) => {
+                        // They are appended when Redis is back.
+                        tracing::debug!(%error, "cannot append events to the stream");
+                        return Ok(Some(reached));
+                    }
+                }
+                appended += part.len();
+                reached = part.last().map_or(reached, |(id, _)| *id);
             }
-            appended += entries.len();
             (from, reached) = (last, last);
         }
         Ok(Some(reached))

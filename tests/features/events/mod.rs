@@ -267,6 +267,32 @@ async fn a_slow_stream_keeps_no_event_from_its_number() {
     node.stop().await;
 }
 
+/// Each row has the events of a large batch: together they take a slow Redis longer than one operation may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_stream_is_appended_to_all_the_same() {
+    const ROWS: usize = 20;
+    const EVENTS: usize = 200;
+    let mut world = World::new(Tier::Server).await;
+    let mut redis = connect(&world.redis_url).await.unwrap();
+    let (proxy, redis_url) = Proxy::start_redis(&world.redis_url).await;
+    world.redis_url = redis_url;
+    let node = world.node().await;
+    let event = r#"{"at":"2027-01-15T08:00:00.000Z","type":"relation","data":{}}"#;
+    let content = vec![event; EVENTS].join(",");
+    let row = format!("({EVENTS}, 0, 0, {}, 1, '[{content}]')", node.app.state().clock.now().0);
+    let rows = vec![row; ROWS].join(", ");
+    proxy.slow(Duration::from_millis(250));
+    let mut hand = Hand::on(&world).await;
+    hand.run(&format!("insert into events (size, first_id, last_id, created_at, types, content) values {rows}")).await;
+    let streamed = "select cast(streamed as text) from event_head";
+    let all = (ROWS * EVENTS).to_string();
+    eventually_within(60, "all are on the stream", async || hand.text(streamed).await == all).await;
+    let length: i64 = from_redis_value(ask(&mut redis, &["XLEN", &world.event_stream()]).await.unwrap()).unwrap();
+    assert_eq!(length.to_string(), all);
+    proxy.slow(Duration::ZERO);
+    node.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_are_on_the_stream_too() {
     let world = World::new(Tier::Server).await;
