@@ -225,14 +225,14 @@ impl Engines {
 
     fn relations(&self, config: &Config, worker: Arc<WorkerContext>) -> RelationContext {
         let Self { db, cache, guard, hot, .. } = self;
-        let turns = Arc::clone(&self.receipts.turns);
+        let turns = &self.receipts.turns;
         RelationContext {
             lanes: self.lanes.clone(),
             db: db.clone(),
             pages: self.pages.clone(),
             entries: Arc::clone(&self.entries),
-            looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), turns, Arc::clone(hot)),
-            familiar: FamiliarReader::new(db.clone(), self.pages.clone(), Arc::clone(hot)),
+            looks: Lookups::new(&config.relations, db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(turns), Arc::clone(hot)),
+            familiar: FamiliarReader::new(db.clone(), self.pages.clone(), Arc::clone(turns), Arc::clone(hot)),
             hot: Arc::clone(hot),
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),

@@ -21,17 +21,17 @@ use crate::features::views;
 use crate::summary::{ChatPart, Parts, Summaries};
 
 /// The readers of a node.
-pub struct Readers {
-    pub entries: Arc<Entries>,
-    pub last_seen: Arc<LastSeen>,
-    pub views: Arc<views::Reader>,
-    pub chats: Arc<Chats>,
-    pub summaries: Arc<Summaries>,
+pub(super) struct Readers {
+    pub(super) entries: Arc<Entries>,
+    pub(super) last_seen: Arc<LastSeen>,
+    pub(super) views: Arc<views::Reader>,
+    pub(super) chats: Arc<Chats>,
+    pub(super) summaries: Arc<Summaries>,
 }
 
 impl Readers {
     /// Over these stores, with the turns that all reads of SQL take; the lanes are for what a poll writes.
-    pub fn new(config: &Config, stores: &Stores, lanes: &Lanes, turns: &Arc<Turns>, clock: &Clock) -> Self {
+    pub(super) fn new(config: &Config, stores: &Stores, lanes: &Lanes, turns: &Arc<Turns>, clock: &Clock) -> Self {
         let Stores { db, cache, guard, heads, .. } = stores;
         let entries = Entries::new(db.clone(), Arc::clone(cache), Arc::clone(guard), Arc::clone(heads), Arc::clone(turns), &ENTRY_READER);
         let entries = Arc::new(entries);

@@ -10,6 +10,7 @@ use moka::ops::compute::{CompResult, Op};
 
 use crate::base::error::{Error, Fault, Result};
 use crate::db::MAX_READ;
+use crate::engine::turns::overloaded;
 
 /// How long a caller waits for the reads of others. Where a read fails, the next in line reads, so with a
 /// database that hangs each would wait for all before it.
@@ -19,14 +20,13 @@ const MAX_WAIT: Duration = MAX_READ;
 /// who ask meanwhile wait for it and judge it again.
 ///
 /// # Errors
-/// Those of `read`; then nothing is kept. 503 where it takes longer than any read may, or others read for too long.
+/// Those of `read`; then nothing is kept. 503 where others read for too long.
 pub async fn get_or_read<K, V, F>(cache: &Cache<K, V>, key: K, is_good: impl Fn(&V) -> bool, read: impl FnOnce() -> F) -> Result<V>
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
     F: Future<Output = Result<V>>,
 {
-    let read = || async { tokio::time::timeout(MAX_READ, read()).await.unwrap_or_else(|_| Err(Error::store_unavailable())) };
     // The common case takes no lock of the key.
     match cache.get(&key).await.filter(&is_good) {
         Some(kept) => Ok(kept),
@@ -59,7 +59,7 @@ where
     let computed = match tokio::time::timeout(max_wait, &mut computed).await {
         Ok(computed) => computed?,
         Err(_) if has_turn.load(Ordering::Relaxed) => computed.await?,
-        Err(_) => return Err(Error::store_unavailable()),
+        Err(_) => return Err(overloaded()),
     };
     match computed {
         CompResult::Inserted(kept) | CompResult::ReplacedWith(kept) | CompResult::Unchanged(kept) | CompResult::Removed(kept) => {

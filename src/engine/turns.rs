@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 use crate::base::error::{Code, Error, Problem};
 
@@ -10,14 +11,24 @@ use crate::base::error::{Code, Error, Problem};
 #[derive(Debug)]
 pub struct Turns {
     turns: Semaphore,
+    /// Of these, those that lists and look-ups may have.
+    lists: Semaphore,
     wait: Duration,
 }
 
+/// The turn of a list, which lasts until this is dropped.
+#[derive(Debug)]
+pub struct ListTurn<'a> {
+    _of_all: SemaphorePermit<'a>,
+    _of_lists: SemaphorePermit<'a>,
+}
+
 impl Turns {
-    /// So many at once; the others wait for so long.
+    /// So many at once; the others wait for so long. Lists and look-ups may have half of them.
     #[must_use]
     pub fn new(turns: u32, wait: Duration) -> Self {
-        Self { turns: Semaphore::new(usize::try_from(turns).unwrap_or(usize::MAX)), wait }
+        let places = |turns: u32| Semaphore::new(usize::try_from(turns).unwrap_or(usize::MAX));
+        Self { turns: places(turns), lists: places((turns / 2).max(1)), wait }
     }
 
     /// Waits for a turn, which lasts until what is returned is dropped.
@@ -25,10 +36,18 @@ impl Turns {
     /// # Errors
     /// 503 where none came in time.
     pub async fn take(&self) -> Result<SemaphorePermit<'_>, Error> {
-        match tokio::time::timeout(self.wait, self.turns.acquire()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(overloaded()),
-        }
+        at_latest(Instant::now() + self.wait, self.turns.acquire()).await
+    }
+
+    /// The same for what is no poll of a user's own numbers, such as a list: however many of these come, half of
+    /// the turns are left to polls.
+    ///
+    /// # Errors
+    /// 503 where none came in time.
+    pub async fn take_for_list(&self) -> Result<ListTurn<'_>, Error> {
+        let give_up = Instant::now() + self.wait;
+        let of_lists = at_latest(give_up, self.lists.acquire()).await?;
+        Ok(ListTurn { _of_all: at_latest(give_up, self.turns.acquire()).await?, _of_lists: of_lists })
     }
 
     /// How long one waits for a turn at most.
@@ -38,8 +57,38 @@ impl Turns {
     }
 }
 
+async fn at_latest<'a>(
+    give_up: Instant,
+    turn: impl Future<Output = Result<SemaphorePermit<'a>, AcquireError>>,
+) -> Result<SemaphorePermit<'a>, Error> {
+    match tokio::time::timeout_at(give_up, turn).await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(overloaded()),
+    }
+}
+
 /// What is said where no turn came in time.
 #[must_use]
 pub fn overloaded() -> Error {
     Problem::new(Code::Overloaded, "Too many polls are reading the database. Try again shortly.").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lists_leave_half_of_the_turns_to_polls() {
+        let turns = Turns::new(4, Duration::from_millis(10));
+        let lists = (turns.take_for_list().await.unwrap(), turns.take_for_list().await.unwrap());
+        assert!(turns.take_for_list().await.is_err());
+        let polls = (turns.take().await.unwrap(), turns.take().await.unwrap());
+        assert!(turns.take().await.is_err());
+        drop(lists.0);
+        assert!(turns.take_for_list().await.is_ok());
+        assert!(turns.take().await.is_ok());
+        drop((lists.1, polls));
+        let turns = Turns::new(1, Duration::from_millis(10));
+        assert!(turns.take_for_list().await.is_ok(), "one of one");
+    }
 }

@@ -319,9 +319,9 @@ where
             Ok(reading) => reading,
             // Its client would come again at once, and take part in the crowd of those that are not held.
             Err(error) if !is_first && is_overloaded(&error) && Instant::now() < deadline => {
-                let pause = Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+                let pause = OVERLOADED_PAUSE + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
                 tokio::select! {
-                    () = tokio::time::sleep(OVERLOADED_PAUSE + pause) => continue,
+                    () = tokio::time::sleep_until(deadline.min(Instant::now() + pause)) => continue,
                     () = node.draining.cancelled() => return Err(error),
                 }
             }

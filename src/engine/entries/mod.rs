@@ -154,7 +154,16 @@ impl Entries {
         Ok(in_time(read).await?)
     }
 
-    /// The same for a part of an answer that can do without: None where the database cannot be
+    /// The same for what is no poll of a user's own numbers, such as a list ([`Turns::take_for_list`]).
+    ///
+    /// # Errors
+    /// When no turn comes in time, or the database is away.
+    pub async fn in_list_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
+        let _turn = self.turns.take_for_list().await?;
+        Ok(in_time(read).await?)
+    }
+
+    /// As [`Self::in_turn`], for a part of an answer that can do without: None where the database cannot be
     /// asked now.
     pub async fn in_turn_or_none<T>(&self, what: &'static str, read: impl Future<Output = DbResult<T>>) -> Option<T> {
         if self.guard.trust() == Trust::Unsure {

@@ -157,16 +157,17 @@ impl Lanes {
         if self.closing.is_cancelled() {
             return Err(Problem::new(Code::ShuttingDown, "This node is shutting down and accepts no more writes.").into());
         }
+        let weight = job.command.weight().clamp(1, self.max_weight);
         // At most half of the room: all of it is never free while anything is under way.
-        let (is_large, weight) = (job.command.weight() > self.max_small, job.command.weight().clamp(1, self.max_weight / 2));
+        let room = weight.min(self.max_weight / 2);
         let give_up = Instant::now() + self.timeout;
         // The user's own first: so one user's writes do not wait in the places for large ones.
         let own_turn = match job.command.by_user() {
             Some(user) => Some(self.own_turns.take(user, weight, give_up).await.ok_or_else(busy)?),
             None => None,
         };
-        let turn = if is_large { Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?) } else { None };
-        let room = Arc::clone(&entrance.room).try_acquire_many_owned(weight).map_err(|_| overloaded())?;
+        let turn = if weight > self.max_small { Some(large_turn(entrance, give_up).await.ok_or_else(overloaded)?) } else { None };
+        let room = Arc::clone(&entrance.room).try_acquire_many_owned(room).map_err(|_| overloaded())?;
         let (reply, answer) = oneshot::channel();
         let now = Instant::now();
         let (put_off_until, set_aside_until) = (now + KEY_WAIT, now + give_up.saturating_duration_since(now) * 2 / 3);

@@ -18,8 +18,9 @@ use super::{HotUsers, Pair};
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
-use crate::db::{Db, PageReads};
+use crate::db::{Db, PageReads, in_time};
 use crate::engine::marks::ListVisibility;
+use crate::engine::turns::Turns;
 
 /// The most users that one request asks about.
 pub(super) const MAX_OTHERS: usize = 20;
@@ -65,6 +66,7 @@ fn familiar(followees: &[UserId], shown: &ShownFollows, other: UserId) -> Famili
 pub struct FamiliarReader {
     db: Db,
     pages: PageReads,
+    turns: Arc<Turns>,
     hot: Arc<HotUsers>,
     kept: Cache<Pair, Arc<Kept>>,
 }
@@ -73,8 +75,8 @@ impl FamiliarReader {
     /// Nothing is known yet. Those whom a user follows are read from `db`, what these show from
     /// `pages`.
     #[must_use]
-    pub fn new(db: Db, pages: PageReads, hot: Arc<HotUsers>) -> Self {
-        Self { db, pages, hot, kept: Cache::builder().max_capacity(MAX_KEPT).time_to_live(KEPT).build() }
+    pub fn new(db: Db, pages: PageReads, turns: Arc<Turns>, hot: Arc<HotUsers>) -> Self {
+        Self { db, pages, turns, hot, kept: Cache::builder().max_capacity(MAX_KEPT).time_to_live(KEPT).build() }
     }
 
     /// What the user is shown of each of these others, in the order asked. `version` is that of the
@@ -106,15 +108,16 @@ impl FamiliarReader {
     /// Whom the user follows, from the primary; what these show of those others, from a replica too,
     /// unless this node has changed some of it lately.
     async fn read(&self, user: UserId, others: &[UserId]) -> Result<(Vec<UserId>, ShownFollows)> {
-        let followees = familiar_store::newest(&self.db, user, MAX_FOLLOWEES + 1).await?;
+        let _turn = self.turns.take_for_list().await?;
+        let followees = in_time(familiar_store::newest(&self.db, user, MAX_FOLLOWEES + 1)).await?;
         let looked: Vec<_> = followees.iter().take(MAX_FOLLOWEES).copied().collect();
         if looked.is_empty() {
             return Ok(Default::default());
         }
         let shown = if looked.iter().chain(others).any(|user| self.hot.has_changed_lately(*user)) {
-            familiar_store::shown(&self.db, &looked, others).await?
+            in_time(familiar_store::shown(&self.db, &looked, others)).await?
         } else {
-            self.pages.read(|db| familiar_store::shown(db, &looked, others)).await?
+            in_time(self.pages.read(|db| familiar_store::shown(db, &looked, others))).await?
         };
         Ok((followees, shown))
     }

@@ -26,7 +26,6 @@ use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::base::lately::Lately;
 use crate::cache::Revision;
-use crate::db::DbResult;
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::lanes::{AfterCommit, Rows};
 use crate::features::relations::rows::RelationRows;
@@ -212,7 +211,7 @@ impl HotUsers {
     /// The first entries of a list, as many as the longest page has and one more.
     pub async fn page<F>(&self, user: UserId, list: List, read: impl Fn() -> F) -> Result<ShownPage>
     where
-        F: Future<Output = DbResult<ShownPage>>,
+        F: Future<Output = Result<ShownPage>>,
     {
         self.kept(&self.pages, (user, list), user, read).await
     }
@@ -220,7 +219,7 @@ impl HotUsers {
     /// A user's counts.
     pub async fn counts<F>(&self, user: UserId, read: impl Fn() -> F) -> Result<Counts>
     where
-        F: Future<Output = DbResult<Counts>>,
+        F: Future<Output = Result<Counts>>,
     {
         self.kept(&self.counts, user, user, read).await
     }
@@ -232,7 +231,7 @@ impl HotUsers {
     where
         K: Hash + Eq + Send + Sync + Clone + 'static,
         T: Clone + Send + Sync + 'static,
-        F: Future<Output = DbResult<T>>,
+        F: Future<Output = Result<T>>,
     {
         let written = self.written.get(&user).unwrap_or(0);
         let read = || async {

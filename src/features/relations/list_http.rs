@@ -225,14 +225,14 @@ async fn list_blocks(state: Served<RelationContext>, path: UserPath, uri: Uri, Q
 async fn list(state: &RelationContext, path: &AnyUserPath, list: List, told: Told, uri: &Uri, params: &PageParams) -> Result<Response> {
     let wanted = params.wanted(list.route(), path.user)?;
     if path.is_own() {
-        let rows = state.entries.in_turn(lists::page(&state.db, list, path.user, wanted.after, wanted.rows())).await?;
+        let rows = state.entries.in_list_turn(lists::page(&state.db, list, path.user, wanted.after, wanted.rows())).await?;
         return respond(uri, wanted, &rows, told);
     }
     let read = |after, most| read_for_others(state, path.user, move |db| lists::page_for_others(db, list, path.user, after, most));
     let ShownPage { mut rows, visibility } = if wanted.after == Position::TOP {
-        state.hot.page(path.user, list, || read(Position::TOP, i64::from(MAX_LIMIT) + 1)).await?
+        state.hot.page(path.user, list, || state.entries.in_list_turn(read(Position::TOP, i64::from(MAX_LIMIT) + 1))).await?
     } else {
-        state.entries.in_turn(read(wanted.after, wanted.rows())).await?
+        state.entries.in_list_turn(read(wanted.after, wanted.rows())).await?
     };
     must_see(state, path, visibility).await?;
     rows.truncate(usize::try_from(wanted.rows()).unwrap_or(usize::MAX));
@@ -266,7 +266,7 @@ where
 
 async fn own_list(state: &RelationContext, path: &UserPath, list: List, told: Told, uri: &Uri, params: &PageParams) -> Result<Response> {
     let wanted = params.wanted(list.route(), path.user)?;
-    let rows = state.entries.in_turn(lists::page(&state.db, list, path.user, wanted.after, wanted.rows())).await?;
+    let rows = state.entries.in_list_turn(lists::page(&state.db, list, path.user, wanted.after, wanted.rows())).await?;
     respond(uri, wanted, &rows, told)
 }
 
@@ -292,9 +292,10 @@ fn respond(uri: &Uri, wanted: pages::Wanted, rows: &[Listed], told: Told) -> Res
 async fn get_relation_counts(state: Served<RelationContext>, path: AnyUserPath, _: Query<NoParams>) -> Result<Response> {
     let own = path.is_own();
     let counts = if own {
-        state.entries.in_turn(lists::counts(&state.db, path.user)).await?
+        state.entries.in_list_turn(lists::counts(&state.db, path.user)).await?
     } else {
-        state.hot.counts(path.user, || read_for_others(&state, path.user, |db| lists::counts(db, path.user))).await?
+        let read = || state.entries.in_list_turn(read_for_others(&state, path.user, |db| lists::counts(db, path.user)));
+        state.hot.counts(path.user, read).await?
     };
     Ok(no_cache(&RelationCountsOut::new(&counts, own)))
 }

@@ -302,7 +302,7 @@ impl Lookups {
     }
 
     async fn in_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T> {
-        let _turn = self.turns.take().await?;
+        let _turn = self.turns.take_for_list().await?;
         Ok(in_time(read).await?)
     }
 

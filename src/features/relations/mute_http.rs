@@ -108,7 +108,7 @@ async fn unmute_user(state: Served<RelationContext>, path: UserPath, _: Query<No
 async fn list_mutes(state: Served<RelationContext>, path: UserPath, uri: Uri, Query(params): Query<PageParams>) -> Result<Response> {
     let wanted = params.wanted("mutes", path.user)?;
     let read = mute_store::page(&state.db, path.user, wanted.after, wanted.rows(), state.clock.now());
-    let rows = state.entries.in_turn(read).await?;
+    let rows = state.entries.in_list_turn(read).await?;
     let position = |(user, muted): &(UserId, Muted)| Position { at: muted.since.0, id: user.get() };
     pages::respond(&uri, wanted, &rows, position, |(user, muted)| MutedUserOut {
         user_id: *user,

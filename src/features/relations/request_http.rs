@@ -72,7 +72,7 @@ async fn list_sent_follow_requests(
 
 async fn list(state: &RelationContext, path: &UserPath, list: List, uri: &Uri, params: &PageParams) -> Result<Response> {
     let wanted = params.wanted(list.route(), path.user)?;
-    let rows = state.entries.in_turn(lists::page(&state.db, list, path.user, wanted.after, wanted.rows())).await?;
+    let rows = state.entries.in_list_turn(lists::page(&state.db, list, path.user, wanted.after, wanted.rows())).await?;
     let position = |row: &Listed| Position { at: row.since.0, id: row.user.get() };
     pages::respond(uri, wanted, &rows, position, |row| FollowRequestOut { user_id: row.user, since: row.since })
 }
