@@ -280,7 +280,7 @@ both_tiers! {
         hand.release().await;
         first.await.unwrap();
         large.await.unwrap().ok();
-        assert_eq!(poll(&node.client, 2001).await.revision, 1);
+        assert_eq!(node.client.summary(2001).await["notifications"]["n"]["unread"], 1);
         node.stop().await;
     }
 
