@@ -87,7 +87,8 @@ impl Shown {
             Self::Time => Value::from(UnixMs(number?).to_string()),
             Self::Flag => Value::from(cell.int() == 1),
             Self::Text => Value::from(Some(cell.text()).filter(|text| !text.is_empty())?),
-            Self::Json => return serde_json::from_str::<&RawValue>(cell.text()).ok().map(|value| value.get().to_owned()),
+            // Its sender may have broken it into lines. A line break inside a string is written otherwise.
+            Self::Json => return serde_json::from_str::<&RawValue>(cell.text()).ok().map(|value| value.get().replace(['\n', '\r'], " ")),
             Self::With(show) => show(cell)?,
         };
         Some(value.to_string())
@@ -238,10 +239,10 @@ mod tests {
             Cell::Int(1),
             Cell::Int(1),
             text("it's \"\n"),
-            text(r#"{"a": 1}"#),
+            text("{\r\n\"a\": 1,\n\"b\": \"\\n\"}"),
             Cell::Bytes(vec![1, 2]),
         ];
-        let expected = r#"{"kind":"thing","user_id":"42","count":3,"head":7,"at":"1970-01-01T00:00:00.001Z","is":true,"text":"it's \"\n","data":{"a": 1},"bytes":2}"#;
+        let expected = r#"{"kind":"thing","user_id":"42","count":3,"head":7,"at":"1970-01-01T00:00:00.001Z","is":true,"text":"it's \"\n","data":{  "a": 1, "b": "\n"},"bytes":2}"#;
         assert_eq!(line(&cells), format!("{expected}\n"));
         let nothing = [Cell::Int(0), Cell::Int(0), Cell::Int(0), Cell::Int(0), Cell::Int(0), text(""), text(""), Cell::Null];
         assert_eq!(line(&nothing), "{\"kind\":\"thing\",\"count\":0,\"is\":false,\"bytes\":0}\n");
