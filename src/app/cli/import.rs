@@ -59,7 +59,8 @@ pub(super) enum ImportCommand {
     /// (HEADMARK_POST_TTL_DAYS) starts at the import.
     ///
     /// Known posts count once, and deleted posts stay deleted, so you can repeat an import, also
-    /// after it was killed. Followers of a creator who are enrolled get the new posts as unread.
+    /// after it was killed. After HEADMARK_POST_TTL_DAYS an id is no longer known, and its post counts as
+    /// new: import only new lines then. Followers of a creator who are enrolled get the new posts as unread.
     /// Events are published for new posts.
     ///
     /// The import writes like a server. On Postgres with Redis it can run beside servers; give it

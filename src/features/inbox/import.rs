@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::command::{Text, needs_of_send, send};
 use super::rows::InboxRows;
 use crate::base::clock::UnixMs;
-use crate::base::error::Problem;
+use crate::base::error::{Code, Problem};
 use crate::base::ids::{ClientId, UserId};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 
@@ -90,6 +90,8 @@ impl lanes::Command for Steps {
             match send(rows, *receiver, *sender, Text { client, content, sent_at: *at, is_late }, now) {
                 Ok((_, true)) => done.sent += 1,
                 Ok((_, false)) => done.known += 1,
+                // It was recalled since it was imported.
+                Err(problem) if problem.code == Code::Gone => done.known += 1,
                 Err(_) => done.refused += 1,
             }
         }

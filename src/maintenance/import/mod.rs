@@ -269,6 +269,8 @@ struct Worker<T> {
 impl<T: Task> Worker<T> {
     async fn work(self, mut chunks: mpsc::Receiver<Vec<T::Step>>) -> Result<T::Done, String> {
         let (mut done, mut pace, mut patience) = (T::Done::default(), Pace::new(), Patience::default());
+        // How many of the first steps have waited before.
+        let mut waited = 0;
         while let Some(mut rest) = chunks.recv().await {
             let mut last_answer = Instant::now();
             while !rest.is_empty() {
@@ -277,7 +279,11 @@ impl<T: Task> Worker<T> {
                 let began = Instant::now();
                 match self.submit(batch).await {
                     Ok(imported) => {
-                        let waiting: Vec<T::Step> = T::waiting(&imported).iter().filter_map(|at| batch.get(*at).cloned()).collect();
+                        let waiting = T::waiting(&imported);
+                        if waiting.iter().filter(|at| **at < waited).count() < waited.min(cut) {
+                            patience.has_gone_on();
+                        }
+                        let waiting: Vec<T::Step> = waiting.iter().filter_map(|at| batch.get(*at).cloned()).collect();
                         done += imported;
                         pace.done(cut, began.elapsed());
                         let again = if patience.waits(waiting.len()) {
@@ -287,6 +293,7 @@ impl<T: Task> Worker<T> {
                             Vec::new()
                         };
                         self.progress.steps.fetch_add(count(cut - again.len()), Ordering::Relaxed);
+                        waited = again.len() + waited.saturating_sub(cut);
                         if !again.is_empty() {
                             tokio::time::sleep(PAUSE).await;
                         }
@@ -321,8 +328,8 @@ fn count(steps: usize) -> u64 {
     u64::try_from(steps).unwrap_or(u64::MAX)
 }
 
-/// How long steps have waited, one batch after the other. Once some were given up, no more are
-/// waited for: nobody seems to do what they wait for.
+/// How long steps have waited, one batch after the other, without any of them being done. Once some were given up, no
+/// more are waited for: nobody seems to do what they wait for.
 #[derive(Debug, Default)]
 struct Patience {
     since: Option<Instant>,
@@ -330,6 +337,11 @@ struct Patience {
 }
 
 impl Patience {
+    /// What a step waited for is done.
+    fn has_gone_on(&mut self) {
+        self.since = None;
+    }
+
     /// Whether so many steps are to be waited for.
     fn waits(&mut self, steps: usize) -> bool {
         if steps == 0 {
