@@ -162,6 +162,12 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// Whether it is of the same number, and by as much: what is stored and counted may both have gone on.
+    pub(super) fn is_by_as_much(&self, other: &Self) -> bool {
+        let by = |of: &Self| of.counted - of.stored;
+        (self.user, self.what, self.other, &self.name, by(self)) == (other.user, other.what, other.other, &other.name, by(other))
+    }
+
     /// About one number of a user, or of a group.
     #[must_use]
     pub fn new(user: i64, what: What, stored: i64, counted: i64) -> Self {

@@ -136,17 +136,29 @@ pub(super) async fn missing(conn: &mut Conn, groups: &[i64], after: Place) -> Db
 /// Positions of these users whose messages do not name them.
 pub(super) async fn extra(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let rows: Vec<MemberRow> = conn.fetch(&WITH_ANY, &[Column::Int(users.to_vec())]).await?;
-    let positions = rows.into_iter().map(Member::of_row).flat_map(|((user, group), member)| {
-        let seqs: Vec<_> = member.mentions.positions().filter(|seq| *seq > member.mark).collect();
-        seqs.into_iter().map(move |seq| [user, group, seq])
-    });
-    let (positions, mut found) = (positions.collect::<Vec<_>>(), Vec::new());
-    for positions in positions.chunks(POSITIONS_AT_ONCE) {
-        let columns = [0, 1, 2].map(|at: usize| Column::Int(positions.iter().filter_map(|position| position.get(at).copied()).collect()));
-        let rows: Vec<(i64, i64, i64)> = conn.fetch(&NOT_NAMED, &columns).await?;
-        found.extend(rows.into_iter().map(|(user, group, seq)| difference(user, group, seq, 1)));
+    let (mut positions, mut found) = (Vec::new(), Vec::new());
+    for ((user, group), member) in rows.into_iter().map(Member::of_row) {
+        // Few runs may be very many positions.
+        for seq in member.mentions.positions().filter(|seq| *seq > member.mark) {
+            positions.push([user, group, seq]);
+            if positions.len() == POSITIONS_AT_ONCE {
+                found.extend(not_named(conn, &positions).await?);
+                positions.clear();
+            }
+        }
     }
+    found.extend(not_named(conn, &positions).await?);
     Ok(found)
+}
+
+/// Those of these positions (user, group, message) whose messages do not name the user.
+async fn not_named(conn: &mut Conn, positions: &[[i64; 3]]) -> DbResult<Vec<Difference>> {
+    if positions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = [0, 1, 2].map(|at: usize| Column::Int(positions.iter().filter_map(|position| position.get(at).copied()).collect()));
+    let rows: Vec<(i64, i64, i64)> = conn.fetch(&NOT_NAMED, &columns).await?;
+    Ok(rows.into_iter().map(|(user, group, seq)| difference(user, group, seq, 1)).collect())
 }
 
 /// Adds what is missing and removes the rest, inside a transaction, under the locks of the users.

@@ -28,6 +28,7 @@ static NEXT_USERS: Statement = Statement::one(
         union select user_id from (select distinct user_id from posts where user_id > $1 order by user_id limit $2) m
         union select follower_id from (select distinct follower_id from sent_requests where follower_id > $1 order by follower_id limit $2) n
         union select followee_id from (select distinct followee_id from follow_requests where followee_id > $1 order by followee_id limit $2) o
+        union select user_id from (select distinct user_id from memberships where user_id > $1 order by user_id limit $2) p
     ) ids
     order by user_id
     limit $2",

@@ -182,6 +182,10 @@ both_tiers! {
         assert_eq!(changes["items"], json!([{"id": 1, "seq": 1, "recalled": true}, {"id": 2, "seq": 2, "recalled": true}, {"id": 3, "seq": 3, "recalled": true}]));
         assert_eq!(node.client.get("/v1/groups/5").await.ok()["members"], 3);
         node.stop().await;
+        // Of this user nothing but memberships is left.
+        damage(&world, "delete from users where user_id = 3").await;
+        let found = recount(&world, &["--dry-run"]).await;
+        assert!(differences(&found).contains("user 3 groups: stored 0, counted 1"), "{found:?}");
     }
 
     async fn a_recount_compares_direct_chats_with_the_inbox(world: World) {
