@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::both_tiers;
 use crate::features::groups::{make, read, send};
-use crate::support::{Client, Hand, Tier, World, eventually, eventually_within};
+use crate::support::{Client, Hand, Pause, Tier, World, eventually, eventually_within};
 
 pub(crate) async fn make_writing(client: &Client, group: i64, members: &[i64]) {
     client.put(&format!("/v1/groups/{group}"), &json!({"delivery": "write"})).await.ok();
@@ -285,24 +285,27 @@ async fn kill_of_a_page_beside_another() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_is_overtaken_writes_nothing() {
     let world = World::new(Tier::Server).await;
-    let mut node = world.process(&["--scrub-users", "0"], &[("FAILPOINTS", "pages::beside=1*sleep(3000)")]).await;
+    let second = Pause::at("pages::beside");
+    let node = world.node_with(&["--scrub-users", "0"]).await;
     let client = &node.client;
     let members: Vec<i64> = (1..=1500).collect();
     make_writing(client, 9, &members).await;
     let mut hand = Hand::on(&world).await;
     send(client, 9, 1, "a").await.ok();
+    second.reached().await;
     // The first page has a thousand members less one.
     eventually("the first page is done", async || got(client, 999).await == [1]).await;
     let last = i64::MAX;
     hand.run(&format!("update group_deliveries set up_to_job = {last}, up_to_ordinal = {last}, at = at + 30000 where group_id = 9")).await;
-    assert_eq!(client.metric("headmark_lane_stale_batches_total").await, 0.0, "the second page is not over");
-    eventually("it is undone", async || client.metric("headmark_lane_stale_batches_total").await == 1.0).await;
+    let stale = client.metric("headmark_lane_stale_batches_total").await;
+    second.go_on().await;
+    eventually("it is undone", async || client.metric("headmark_lane_stale_batches_total").await == stale + 1.0).await;
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     for user in [1000, 1001, 1499, 1500] {
         assert!(got(client, user).await.is_empty(), "user {user} has a row");
     }
     assert_eq!(hand.text("select count(*) || ' ' || max(up_to_ordinal) from group_deliveries").await, format!("1 {last}"));
-    node.kill().await;
+    node.stop().await;
 }
 
 /// The node dies while it puts three messages into the inboxes of 5,000 members, five steps each
