@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use headmark::base::clock::Clock;
 use headmark::db::TABLES;
 use serde_json::json;
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 
 use super::plans::fill;
 use crate::support::{Tier, World, run};
@@ -129,6 +129,26 @@ async fn rows_are_not_moved_while_a_node_runs() {
     assert_eq!(partitions(&mut world.postgres().await).await, each(4));
     node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
     node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_of_somebody_else_is_not_taken_for_one_that_is_being_moved() {
+    let mut world = World::new(Tier::Server).await;
+    let node = world.node().await;
+    node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
+    node.stop().await;
+    world.partitions = 2;
+    let mut conn = world.postgres().await;
+    for name in ["inbox_old", "posts_new"] {
+        conn.execute(AssertSqlSafe(format!("create table {name} as select 1 as one"))).await.unwrap();
+        let (done, said) = repartition(&world, "").await;
+        assert!(!done && said.contains(&format!("there is a table {name},")), "{said}");
+        conn.execute(AssertSqlSafe(format!("drop table {name}"))).await.unwrap();
+    }
+    assert_eq!(partitions(&mut conn).await, each(4));
+    let (done, said) = repartition(&world, "").await;
+    assert!(done, "{said}");
+    assert_eq!(partitions(&mut conn).await, each(2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

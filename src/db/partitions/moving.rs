@@ -55,6 +55,9 @@ impl Repartition {
         if !take_node_lock(&mut conn).await.map_err(failed)? {
             return Err("a node or a command uses this database: stop all of them, then run this again".to_owned());
         }
+        if let Some(name) = Schema::read(&mut conn).await.map_err(failed)?.in_the_way() {
+            return Err(format!("there is a table {name}, a name that is needed while rows are moved: rename it, then run this again"));
+        }
         for table in TABLES {
             self.move_table(&mut conn, table, &mut tell).await.map_err(failed)?;
         }

@@ -50,6 +50,13 @@ impl Schema {
         TABLES.iter().all(|table| self.of(table.name) == Some(number))
     }
 
+    /// A table of somebody else, which has the name that one of ours gets while its rows are moved: a table that is
+    /// being moved has neither its own name nor rows under it.
+    pub(super) fn in_the_way(&self) -> Option<String> {
+        let whole = TABLES.iter().filter(|table| self.of(table.name).is_some());
+        whole.map(|table| Names::of(table.name)).flat_map(|Names { old, new }| [old, new]).find(|name| self.of(name).is_some())
+    }
+
     /// The number to which rows are being moved: that of the table which is being filled, else of the
     /// first one, which is moved first.
     pub(super) fn target(&self) -> u32 {
