@@ -28,8 +28,8 @@ async fn hold_the_turn(node: &Node) -> JoinHandle<()> {
     let (begun, has_turn) = tokio::sync::oneshot::channel();
     let mut begun = Some(begun);
     let reader = tokio::spawn(async move {
-        // Again, as no read may take long.
-        for _ in 0..10 {
+        // Again, as no read may take long, and another poll may have the turn at first.
+        loop {
             let endless = async {
                 if let Some(begun) = begun.take() {
                     begun.send(()).unwrap();
@@ -37,6 +37,9 @@ async fn hold_the_turn(node: &Node) -> JoinHandle<()> {
                 std::future::pending::<DbResult<()>>().await
             };
             drop(entries.in_turn(endless).await);
+            if begun.is_some() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
         }
     });
     has_turn.await.unwrap();
