@@ -14,3 +14,8 @@ pub(super) const FOLLOWED: &str = "with f as materialized (
     from f
     left join h on h.owner_id = f.followee_id
     order by 1";
+
+/// As SQLite has it, too.
+pub(super) const WRITTEN_HEADS: &str = "select h.owner_id, h.head, h.lane_id, h.batch, h.at
+    from {rows} r
+    join heads h on h.owner_id = r.user_id and h.kind = 5 and h.name = ''";
