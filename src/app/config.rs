@@ -168,7 +168,8 @@ pub struct CacheArgs {
 #[command(next_help_heading = "Credentials")]
 pub struct AuthArgs {
     /// Service keys, comma-separated, each `name:secret` or a bare secret of at least 16
-    /// characters. `headmark token --service` generates one.
+    /// characters. A bare secret is named after itself: use `name:secret` if you rotate.
+    /// `headmark token --service` generates one.
     #[arg(long, env = "HEADMARK_SERVICE_KEYS", hide_env_values = true, value_delimiter = ',', value_parser = secret)]
     pub service_keys: Vec<SecretString>,
 
