@@ -28,10 +28,15 @@ impl RedisServer {
 
     /// The same with further arguments.
     pub async fn start_with(dir: &Path, more: &[&str]) -> Self {
-        let more = more.iter().map(ToString::to_string).collect();
-        let mut server = Self { port: free_port(), dir: dir.to_owned(), more, child: None };
-        server.restart().await;
-        server
+        let more: Vec<_> = more.iter().map(ToString::to_string).collect();
+        for _ in 0..5 {
+            let mut server = Self { port: free_port(), dir: dir.to_owned(), more: more.clone(), child: None };
+            if server.starts().await {
+                return server;
+            }
+            // Somebody has taken the port meanwhile.
+        }
+        panic!("redis-server {more:?} ends at once");
     }
 
     /// Starts one that follows another, and waits until it has what that one has.
@@ -78,15 +83,26 @@ impl RedisServer {
 
     /// Starts it again, empty, at the same address, and waits until it answers.
     pub async fn restart(&mut self) {
-        let child = Command::new("redis-server")
+        assert!(self.starts().await, "redis-server ends at once");
+    }
+
+    /// Whether it answers, and has not ended at once.
+    async fn starts(&mut self) -> bool {
+        let mut child = Command::new("redis-server")
             .args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", "", "--appendonly", "no", "--dir"])
             .arg(&self.dir)
             .args(&self.more)
             .stdout(Stdio::null())
             .spawn()
             .expect("these tests start redis-server; install it");
+        let mut has_ended = false;
+        super::eventually("redis-server answers", async || {
+            has_ended = child.try_wait().unwrap().is_some();
+            has_ended || self.try_ask(&["PING"]).await.is_ok()
+        })
+        .await;
         self.child = Some(child);
-        super::eventually("redis-server answers", async || self.try_ask(&["PING"]).await.is_ok()).await;
+        !has_ended
     }
 
     /// SIGKILL.
