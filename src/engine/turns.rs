@@ -6,6 +6,7 @@ use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::base::error::{Code, Error, Problem};
+use crate::db::{DbResult, in_time};
 
 /// The turns of this node's polls to read the database.
 #[derive(Debug)]
@@ -14,13 +15,6 @@ pub struct Turns {
     /// Of these, those that lists and look-ups may have.
     lists: Semaphore,
     wait: Duration,
-}
-
-/// The turn of a list, which lasts until this is dropped.
-#[derive(Debug)]
-pub struct ListTurn<'a> {
-    _of_all: SemaphorePermit<'a>,
-    _of_lists: SemaphorePermit<'a>,
 }
 
 impl Turns {
@@ -39,15 +33,25 @@ impl Turns {
         at_latest(Instant::now() + self.wait, self.turns.acquire()).await
     }
 
+    /// Reads in a turn, and for no longer than any read may take.
+    ///
+    /// # Errors
+    /// When no turn comes in time, or the database is away.
+    pub async fn read<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
+        let _turn = self.take().await?;
+        Ok(in_time(read).await?)
+    }
+
     /// The same for what is no poll of a user's own numbers, such as a list: however many of these come, half of
     /// the turns are left to polls.
     ///
     /// # Errors
-    /// 503 where none came in time.
-    pub async fn take_for_list(&self) -> Result<ListTurn<'_>, Error> {
+    /// When no turn comes in time, or the database is away.
+    pub async fn read_list<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
         let give_up = Instant::now() + self.wait;
-        let of_lists = at_latest(give_up, self.lists.acquire()).await?;
-        Ok(ListTurn { _of_all: at_latest(give_up, self.turns.acquire()).await?, _of_lists: of_lists })
+        let _of_lists = at_latest(give_up, self.lists.acquire()).await?;
+        let _turn = at_latest(give_up, self.turns.acquire()).await?;
+        Ok(in_time(read).await?)
     }
 
     /// How long one waits for a turn at most.
@@ -75,20 +79,32 @@ pub fn overloaded() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[tokio::test]
     async fn lists_leave_half_of_the_turns_to_polls() {
-        let turns = Turns::new(4, Duration::from_millis(10));
-        let lists = (turns.take_for_list().await.unwrap(), turns.take_for_list().await.unwrap());
-        assert!(turns.take_for_list().await.is_err());
+        let turns = Arc::new(Turns::new(4, Duration::from_millis(10)));
+        let list = async || {
+            let (begun, has_begun) = tokio::sync::oneshot::channel();
+            let read = async move {
+                begun.send(()).unwrap();
+                std::future::pending::<DbResult<()>>().await
+            };
+            let turns = Arc::clone(&turns);
+            let reading = tokio::spawn(async move { turns.read_list(read).await }).abort_handle();
+            has_begun.await.unwrap();
+            reading
+        };
+        let lists = [list().await, list().await];
+        assert!(turns.read_list(async { Ok(()) }).await.is_err());
         let polls = (turns.take().await.unwrap(), turns.take().await.unwrap());
         assert!(turns.take().await.is_err());
-        drop(lists.0);
-        assert!(turns.take_for_list().await.is_ok());
+        lists[0].abort();
+        while turns.read_list(async { Ok(()) }).await.is_err() {}
         assert!(turns.take().await.is_ok());
-        drop((lists.1, polls));
-        let turns = Turns::new(1, Duration::from_millis(10));
-        assert!(turns.take_for_list().await.is_ok(), "one of one");
+        drop(polls);
+        assert!(Turns::new(1, Duration::from_millis(10)).read_list(async { Ok(()) }).await.is_ok(), "one of one");
     }
 }

@@ -119,12 +119,17 @@ both_tiers! {
             "users/42/mutes",
             "users/42/follow-requests",
             "users/42/relation-counts",
+            "users/42/familiar?ids=7",
+            "users/7/followers",
+            "users/42/relations?ids=7",
         ] {
             let path = format!("/v1/{list}");
             eventually(&path, async || is_overloaded(&client.get(&path).await)).await;
         }
         // Where nothing is to be read, no turn is needed.
         client.get("/v1/groups/9/messages?after=1").await.ok();
+        let pairs = json!({"pairs": [{"user_id": "42", "target_id": "7"}]});
+        eventually("a look-up waits", async || is_overloaded(&client.post("/v1/relations/query", &pairs).await)).await;
         eventually("a reset waits", async || is_overloaded(&client.post("/v1/users/42/feed/reset", &json!({})).await)).await;
         reader.abort();
         assert!(reader.await.unwrap_err().is_cancelled());

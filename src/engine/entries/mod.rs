@@ -37,7 +37,7 @@ use super::turns::Turns;
 use crate::base::error::{Error, Problem};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Derived, Entry, FillToken, Lookup, Parts, ReadEntry, Revision};
-use crate::db::{Db, DbResult, in_time};
+use crate::db::{Db, DbResult};
 
 pub use self::lives_on::statement;
 pub use self::reader::{EntryReader, EntryRow, EntryRows, UserRows};
@@ -150,17 +150,15 @@ impl Entries {
     /// # Errors
     /// When no turn comes in time, or the database is away.
     pub async fn in_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
-        let _turn = self.turns.take().await?;
-        Ok(in_time(read).await?)
+        self.turns.read(read).await
     }
 
-    /// The same for what is no poll of a user's own numbers, such as a list ([`Turns::take_for_list`]).
+    /// The same for what is no poll of a user's own numbers, such as a list ([`Turns::read_list`]).
     ///
     /// # Errors
     /// When no turn comes in time, or the database is away.
     pub async fn in_list_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
-        let _turn = self.turns.take_for_list().await?;
-        Ok(in_time(read).await?)
+        self.turns.read_list(read).await
     }
 
     /// As [`Self::in_turn`], for a part of an answer that can do without: None where the database cannot be

@@ -179,7 +179,8 @@ impl CachedHead {
     #[must_use]
     pub fn above_floor(&self) -> Option<AboveFloor> {
         let special = self.special.load();
-        // The head beside it may be of another moment: then what is read up to it would lack what these changes took away.
+        // The head beside it may be of another moment: then what is read up to it would lack what these changes took
+        // away.
         let Special { head, mention_all, other_changes, .. } = special.as_deref()?;
         let (mention_all, mention_floor) = (mention_all.clone(), mention_floor(mention_all));
         Some(AboveFloor { head: *head, mention_all, mention_floor, other_changes: *other_changes })

@@ -215,7 +215,8 @@ impl Heads {
         }
     }
 
-    /// Whether what is here is as new as it is promised to be. Without other nodes it is, also where no look comes through.
+    /// Whether what is here is as new as it is promised to be. Without other nodes it is, also where no look comes
+    /// through.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.fresh_until.load().is_some_and(|until| !self.has_peers() || Instant::now() < until)

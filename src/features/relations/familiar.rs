@@ -18,7 +18,7 @@ use super::{HotUsers, Pair};
 use crate::base::error::Result;
 use crate::base::ids::UserId;
 use crate::cache::Revision;
-use crate::db::{Db, PageReads, in_time};
+use crate::db::{Db, DbResult, PageReads};
 use crate::engine::marks::ListVisibility;
 use crate::engine::turns::Turns;
 
@@ -88,7 +88,8 @@ impl FamiliarReader {
         let mut missing: Vec<_> = others.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(other, _)| *other).collect();
         missing.sort_unstable();
         missing.dedup();
-        let (followees, shown) = if missing.is_empty() { Default::default() } else { self.read(user, &missing).await? };
+        let (followees, shown) =
+            if missing.is_empty() { Default::default() } else { self.turns.read_list(self.read(user, &missing)).await? };
         if let Some(version) = version {
             for other in &missing {
                 let kept = Kept { begun, version, familiar: familiar(&followees, &shown, *other) };
@@ -107,17 +108,16 @@ impl FamiliarReader {
 
     /// Whom the user follows, from the primary; what these show of those others, from a replica too,
     /// unless this node has changed some of it lately.
-    async fn read(&self, user: UserId, others: &[UserId]) -> Result<(Vec<UserId>, ShownFollows)> {
-        let _turn = self.turns.take_for_list().await?;
-        let followees = in_time(familiar_store::newest(&self.db, user, MAX_FOLLOWEES + 1)).await?;
+    async fn read(&self, user: UserId, others: &[UserId]) -> DbResult<(Vec<UserId>, ShownFollows)> {
+        let followees = familiar_store::newest(&self.db, user, MAX_FOLLOWEES + 1).await?;
         let looked: Vec<_> = followees.iter().take(MAX_FOLLOWEES).copied().collect();
         if looked.is_empty() {
             return Ok(Default::default());
         }
         let shown = if looked.iter().chain(others).any(|user| self.hot.has_changed_lately(*user)) {
-            in_time(familiar_store::shown(&self.db, &looked, others)).await?
+            familiar_store::shown(&self.db, &looked, others).await?
         } else {
-            in_time(self.pages.read(|db| familiar_store::shown(db, &looked, others))).await?
+            self.pages.read(|db| familiar_store::shown(db, &looked, others)).await?
         };
         Ok((followees, shown))
     }

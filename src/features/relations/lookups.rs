@@ -24,7 +24,7 @@ use crate::base::clock::UnixMs;
 use crate::base::error::{Code, Problem, Result};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, ListVersion, Revision};
-use crate::db::{Db, DbResult, in_time};
+use crate::db::Db;
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::guard::{Guard, Trust};
 use crate::engine::turns::Turns;
@@ -157,7 +157,7 @@ impl Lookups {
     }
 
     async fn read(&self, user: UserId, related: Related, wanted: ListVersion) -> Result<WholeList> {
-        let whole = self.in_turn(whole_lists::whole(&self.db, user, related, self.max_whole)).await?;
+        let whole = self.turns.read_list(whole_lists::whole(&self.db, user, related, self.max_whole)).await?;
         let whole_lists::Whole { version: revision, ids, ends, is_cut } = whole;
         if is_cut {
             let most = self.max_whole;
@@ -218,7 +218,7 @@ impl Lookups {
         let mutes: BTreeMap<_, _> = if timed.is_empty() {
             BTreeMap::new()
         } else {
-            self.in_turn(mute_store::of_pairs(&self.db, &timed)).await?.into_iter().collect()
+            self.turns.read_list(mute_store::of_pairs(&self.db, &timed)).await?.into_iter().collect()
         };
         let holds = |pair: &Pair| mutes.get(pair).is_some_and(|mute| !mute.has_ended(now));
         Ok(pairs.iter().zip(looked).map(|(pair, looked)| looked.mutes().unwrap_or_else(|| holds(pair))).collect())
@@ -236,7 +236,7 @@ impl Lookups {
         if missing.is_empty() {
             return Ok(());
         }
-        for (pair, code) in self.in_turn(lookup_store::look(&self.db, &missing)).await? {
+        for (pair, code) in self.turns.read_list(lookup_store::look(&self.db, &missing)).await? {
             asked.set(&pair, code);
         }
         Ok(())
@@ -286,7 +286,7 @@ impl Lookups {
             tracing::debug!(%error, "cannot leave relations in the cache");
             None
         });
-        let Some(codes) = self.in_turn(lookup_store::related(&self.db, user, MAX_COMPLETE)).await? else {
+        let Some(codes) = self.turns.read_list(lookup_store::related(&self.db, user, MAX_COMPLETE)).await? else {
             self.hot.add_star(user);
             return Ok(());
         };
@@ -299,11 +299,6 @@ impl Lookups {
             tracing::debug!(%error, "could not leave relations in the cache");
         }
         Ok(())
-    }
-
-    async fn in_turn<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T> {
-        let _turn = self.turns.take_for_list().await?;
-        Ok(in_time(read).await?)
     }
 
     /// Whether facts may be read from the cache, and left there.
