@@ -269,8 +269,6 @@ struct Worker<T> {
 impl<T: Task> Worker<T> {
     async fn work(self, mut chunks: mpsc::Receiver<Vec<T::Step>>) -> Result<T::Done, String> {
         let (mut done, mut pace, mut patience) = (T::Done::default(), Pace::new(), Patience::default());
-        // How many of the first steps have waited before.
-        let mut waited = 0;
         while let Some(mut rest) = chunks.recv().await {
             let mut last_answer = Instant::now();
             while !rest.is_empty() {
@@ -279,21 +277,17 @@ impl<T: Task> Worker<T> {
                 let began = Instant::now();
                 match self.submit(batch).await {
                     Ok(imported) => {
-                        let waiting = T::waiting(&imported);
-                        if waiting.iter().filter(|at| **at < waited).count() < waited.min(cut) {
-                            patience.has_gone_on();
-                        }
-                        let waiting: Vec<T::Step> = waiting.iter().filter_map(|at| batch.get(*at).cloned()).collect();
+                        let waits = patience.waits(T::waiting(&imported), cut, Instant::now());
+                        let waiting: Vec<T::Step> = T::waiting(&imported).iter().filter_map(|at| batch.get(*at).cloned()).collect();
                         done += imported;
                         pace.done(cut, began.elapsed());
-                        let again = if patience.waits(waiting.len()) {
+                        let again = if waits {
                             waiting
                         } else {
                             T::give_up(&mut done, count(waiting.len()));
                             Vec::new()
                         };
                         self.progress.steps.fetch_add(count(cut - again.len()), Ordering::Relaxed);
-                        waited = again.len() + waited.saturating_sub(cut);
                         if !again.is_empty() {
                             tokio::time::sleep(PAUSE).await;
                         }
@@ -333,24 +327,25 @@ fn count(steps: usize) -> u64 {
 #[derive(Debug, Default)]
 struct Patience {
     since: Option<Instant>,
+    /// How many of the next steps have waited before.
+    waited: usize,
     lost: bool,
 }
 
 impl Patience {
-    /// What a step waited for is done.
-    fn has_gone_on(&mut self) {
-        self.since = None;
-    }
-
-    /// Whether so many steps are to be waited for.
-    fn waits(&mut self, steps: usize) -> bool {
-        if steps == 0 {
+    /// Whether those of the first `tried` steps are to be waited for that wait; they are next then.
+    fn waits(&mut self, waiting: &[usize], tried: usize, now: Instant) -> bool {
+        let still = waiting.iter().filter(|at| **at < self.waited).count();
+        if waiting.is_empty() || still < self.waited.min(tried) {
+            // What a step waited for is done.
             self.since = None;
-            return false;
         }
-        let since = *self.since.get_or_insert_with(Instant::now);
-        self.lost |= since.elapsed() > MAX_WAITING;
-        !self.lost
+        if !waiting.is_empty() {
+            self.lost |= now - *self.since.get_or_insert(now) > MAX_WAITING;
+        }
+        let again = if self.lost { 0 } else { waiting.len() };
+        self.waited = again + self.waited.saturating_sub(tried);
+        again > 0
     }
 }
 
@@ -371,5 +366,31 @@ impl Failed {
             );
         }
         format!("a batch was refused: {}. `headmark recount` may find the cause; what was imported before stays", self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_waited_for_while_any_of_them_is_done() {
+        let (mut patience, began) = (Patience::default(), Instant::now());
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert!(patience.waits(&[1, 3], 5, at(0)));
+        assert!(patience.waits(&[0, 1, 4], 5, at(9)), "two of before, and one more");
+        assert!(patience.waits(&[0, 2, 3], 5, at(18)), "one of before is done");
+        assert!(patience.waits(&[0, 1], 2, at(19)), "the third was not tried");
+        assert!(patience.waits(&[0, 1, 2, 4], 5, at(27)));
+        assert!(!patience.waits(&[0, 1, 2, 3], 5, at(29)), "none is done for more than ten seconds");
+        assert!(!patience.waits(&[0], 5, at(30)), "nobody seems to do them");
+    }
+
+    #[test]
+    fn a_batch_in_which_nothing_waits_begins_the_time_again() {
+        let (mut patience, began) = (Patience::default(), Instant::now());
+        assert!(patience.waits(&[0], 5, began));
+        assert!(!patience.waits(&[], 5, began + Duration::from_secs(1)));
+        assert!(patience.waits(&[2], 5, began + Duration::from_secs(60)));
     }
 }
