@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs two commands at once, as one of them leaves a core idle for long. The output of the first one is shown after that of the
-# second. Fails where one of them fails.
+# Runs two commands at once, as one of them leaves a core idle for long. The output of the first one is shown after that
+# of the second. Fails where one of them fails.
 #
 #   scripts/beside.sh 'FIRST COMMAND' SECOND COMMAND…
 set -euo pipefail

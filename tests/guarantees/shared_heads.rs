@@ -135,7 +135,8 @@ both_tiers! {
                     insert into head_changes (lane_id, batch, streams)
                     select {changes}, 1, json_group_array(json_array(owner_id, kind, name)) from heads where owner_id > 1000000"),
             };
-            // The change of this head is among what was cut off. All is there at once, as after a batch: the node looks, too.
+            // The change of this head is among what was cut off. All is there at once, as after a batch: the node looks,
+            // too.
             hand.run(&format!("begin; update heads set head = 2, version = version + 1 where kind = 2;
                 insert into lanes (lane_id, batch, committed_at) values ({changes}, 1, 4102444800000); {told}; commit")).await;
             heads.catch_up().await.unwrap();

@@ -57,8 +57,8 @@ impl KnownRows {
     /// What is unread to a member, as new as the head or newer; None where the head tells all.
     pub(super) async fn numbers(&self, history: History, group: GroupId, mark: &GroupMark, head: &CachedHead) -> DbResult<Option<Numbers>> {
         let Some(above) = head.above_floor() else { return Ok(None) };
-        // With what others ask for who are further behind; not where that is to be read again, as they may be away by now,
-        // and far behind the others.
+        // With what others ask for who are further behind; not where that is to be read again, as they may be away by
+        // now, and far behind the others.
         let is_current = |kept: &Arc<Told>| kept.history == history && kept.other_changes >= above.other_changes;
         let kept = self.groups.get(&group).await.filter(is_current);
         let after = kept.map_or(mark.mark, |kept| kept.after.min(mark.mark));

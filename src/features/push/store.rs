@@ -133,7 +133,7 @@ static DUE_USERS: Statement = Statement::one(
     &[("now", Type::Int), ("after_at", Type::Int), ("after_user", Type::Int), ("max_rows", Type::Int)],
 );
 
-/// When the first job is due; 0 if there is none.
+/// The time at which the first job is due, or 0 without any job.
 static FIRST_JOB: Statement = Statement::one("select coalesce(min(j.due_at), 0) from unread_jobs j", &[]);
 
 /// When something ends first for a user; 0 if nothing does.

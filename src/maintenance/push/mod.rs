@@ -71,7 +71,7 @@ fn note<T, E: Debug>(failures: &mut Failures<&'static str>, part: &'static str, 
     outcome.is_err()
 }
 
-/// Reads along. Where that fails no job is late, as there is none: so it says since when it has failed.
+/// Makes jobs of events. A failure leaves no job that could be late, so it publishes the time of the first failure.
 async fn follow(state: &PushContext, fails_since: &watch::Sender<Option<UnixMs>>, stop: &CancellationToken) {
     let (mut follower, mut failures) = (Follower::default(), Failures::new(TOLD_EACH));
     while !rest(FOLLOW_EVERY, stop).await {

@@ -81,7 +81,7 @@ both_tiers! {
         }
         client.put("/v1/users/3/groups/9/settings", &json!({"level": "none"})).await.ok();
         let mut reader = settled(client).await;
-        // One by one: what is told of a second message must not pass for the recall.
+        // One message at a time: an event about the second one could be taken for that of the recall.
         say(client, 9, 1, "m1").await;
         reader.told("a message", &[2]).await;
         say(other, 9, 4, "m2").await;

@@ -202,6 +202,8 @@ both_tiers! {
         let took = asked.elapsed();
         assert_eq!((reply.status.as_u16(), reply.header("etag"), &reply.body["degraded"]), (200, "", &json!(true)), "{}", reply.text);
         assert!(took >= Duration::from_secs(3), "{took:?}");
+        let known = node.client.get(SUMMARY).await;
+        assert_eq!(known.body["degraded"], world.tier == Tier::Server, "{}", known.text);
         node.stop().await;
     }
 
