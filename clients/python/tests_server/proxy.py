@@ -19,7 +19,7 @@ HOP_BY_HOP = ("connection", "transfer-encoding", "content-length", "keep-alive")
 
 
 class FaultyProxy:
-    """In front of a server, whose address may change."""
+    """In front of a server, whose address may change. It is empty while the server is away."""
 
     def __init__(self, seed: int, upstream: Callable[[], str]) -> None:
         # How many of the requests are treated badly, from 0 to 1.
@@ -80,6 +80,8 @@ def _handler(proxy: FaultyProxy) -> type[BaseHTTPRequestHandler]:
 
         def forward(self, body: bytes, fault: str) -> None:
             host = urlsplit(proxy.upstream()).netloc
+            if not host:
+                return self.cut()
             upstream = http.client.HTTPConnection(host, timeout=60)
             headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP_BY_HOP}
             try:

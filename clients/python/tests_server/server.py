@@ -55,7 +55,8 @@ class Server:
         if follower_badge:
             self._settings["HEADMARK_FOLLOWER_BADGE"] = follower_badge
         self._process: subprocess.Popen[str] | None = None
-        # Where it listens; each start has another port.
+        # Where it listens; each start has another port. Empty while it is away, as another test's
+        # server may get the port.
         self.base_url = ""
         self.start()
 
@@ -84,6 +85,7 @@ class Server:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         process, self._process = self._process, None
+        self.base_url = ""
         if process is None:
             return
         process.send_signal(signal.SIGCONT)

@@ -29,7 +29,7 @@ export class FaultyProxy {
     this.#upstream = upstream;
   }
 
-  /** In front of a server, whose address may change. */
+  /** In front of a server, whose address may change. It is empty while the server is away. */
   static async start(seed: number, upstream: () => string): Promise<FaultyProxy> {
     const proxy = new FaultyProxy(seed, upstream);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
@@ -58,7 +58,12 @@ export class FaultyProxy {
 
   #forward(request: IncomingMessage, response: ServerResponse, fault: Fault | "none"): void {
     const { method, url, headers } = request;
-    const upstream = send(`${this.#upstream()}${url}`, { method, headers, agent: false }, async (answer) => {
+    const base = this.#upstream();
+    if (base === "") {
+      response.destroy();
+      return;
+    }
+    const upstream = send(`${base}${url}`, { method, headers, agent: false }, async (answer) => {
       const chunks: Buffer[] = [];
       for await (const chunk of answer) chunks.push(chunk as Buffer);
       const body = Buffer.concat(chunks);

@@ -28,7 +28,7 @@ export function userToken(user: string, expiresInS: number): string {
 
 export class Server {
   #child: ChildProcess | null = null;
-  /** Where it listens; each start has another port. */
+  /** Where it listens, empty while it does not: another test's server may get its port. Each start has another. */
   baseUrl = "";
   readonly #folder: string;
   readonly #stores: Stores;
@@ -83,6 +83,7 @@ export class Server {
   async stop(): Promise<void> {
     const child = this.#child;
     this.#child = null;
+    this.baseUrl = "";
     if (!child || child.exitCode !== null) return;
     const ended = new Promise((ends) => child.once("exit", ends));
     child.kill("SIGCONT");
