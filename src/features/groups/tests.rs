@@ -15,8 +15,10 @@ use crate::engine::marks::{Numbers, StreamKey, numbers};
 use crate::features::groups::part::{group_part, groups};
 use crate::features::groups::rows::GroupRows;
 use crate::features::level::LevelUntil;
+use crate::features::receipts::answers::{ScreenfulOut, screenful};
 use crate::features::receipts::{Count, Span, Spans};
 use crate::features::users::settings::{PatchSettings, SettingsPatch};
+use crate::http::polling::Version;
 
 const USERS: i64 = 5;
 
@@ -378,12 +380,25 @@ fn shown_reads(rows: &Rows) -> Vec<[Vec<i64>; 2]> {
     (1..=head).map(|seq| [of(seq, true), of(seq, false)]).collect()
 }
 
+/// What each user is shown of its own messages, with the version that the tag is made from.
+fn screens(model: &Model, rows: &Rows) -> Vec<(ScreenfulOut, Version)> {
+    let sent: Vec<_> = (1..).zip(&model.messages).map(|(seq, (sender, _, recalled))| (seq, Some(user(*sender)), *recalled)).collect();
+    let spans = spans(rows);
+    let screen = |of: i64| {
+        let (out, age) = screenful(&spans, 1, model.head(), &sent, Some(user(of)));
+        let version = out.version(age);
+        (out, version)
+    };
+    (1..=USERS).map(screen).collect()
+}
+
 proptest! {
     #[test]
     fn groups_are_plain_sets(acts in acts()) {
         let (mut model, mut rows) = (Model::default(), Rows::new(crate::app::ROW_SETS));
         run(&mut rows, &GroupCommand::Put { group: the_group(), delivery: None, receipts: None }).unwrap();
         let (mut progress, mut shown) = (0, Vec::new());
+        let mut before = screens(&model, &rows);
         for act in &acts {
             let (wanted, got) = (model.act(act), {
                 let command = command(act, &rows);
@@ -396,7 +411,7 @@ proptest! {
             }
             compare(&model, &rows);
             let now = spans(&rows).progress();
-            prop_assert!(now >= progress, "what a tag is made from never goes back");
+            prop_assert!(now >= progress, "what wakes polls never goes back");
             let shows = shown_reads(&rows);
             let is_same = shows.iter().take(shown.len()).eq(&shown);
             prop_assert!(is_same || now > progress, "what is shown has changed: {:?}", act);
@@ -404,6 +419,13 @@ proptest! {
                 prop_assert_eq!(now, progress, "what is read and hidden shows: {:?}", act);
             }
             (progress, shown) = (now, shows);
+            let after = screens(&model, &rows);
+            for ((out, version), (out_before, version_before)) in after.iter().zip(&before) {
+                prop_assert_eq!(out == out_before, version == version_before, "a tag tells what is shown, and nothing else: {:?}", act);
+                let least = version_before.revision + i64::from(out != out_before && !matches!(act, Act::Send { .. }));
+                prop_assert!(version.revision >= least || matches!(act, Act::Share { .. }), "a node tells which is newer: {:?}", act);
+            }
+            before = after;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Whose receipts a caller may see.
 
-use super::store::Sent;
+use super::store::{self, Sent};
 use super::{Known, Receipts};
 use crate::base::error::{Code, Error, Problem, Result};
 use crate::base::ids::{GroupId, UserId};
@@ -11,12 +11,32 @@ fn disabled(group: GroupId) -> Problem {
     Problem::new(Code::ReceiptsDisabled, format!("Receipts are disabled in group {group}."))
 }
 
-/// The head at which a user's membership began; None where there is none. Who has joined just now,
-/// through another node, is found in the database.
+/// Refuses a user who is no member, and has not sent this message, before the memberships of the group are read: they
+/// are many rows. Where they are kept, what comes later refuses the same.
+pub(super) async fn admit(receipts: &Receipts, path: &GroupPath, seq: Option<i64>) -> Result<()> {
+    let Some(user) = path.user().filter(|_| !receipts.has(path.group)) else { return Ok(()) };
+    if membership(receipts, path.group, user).await?.is_some() {
+        return Ok(());
+    }
+    let sent = match seq {
+        Some(seq) => receipts.turns.read(store::senders(&receipts.db, path.group, seq, seq)).await?,
+        None => Vec::new(),
+    };
+    let is_own = sent.iter().any(|(_, sender, _)| *sender == Some(user));
+    if is_own { Ok(()) } else { Err(no_member(path.group, user).into()) }
+}
+
+/// The head at which a user's membership began, by the database; None where there is none.
+async fn membership(receipts: &Receipts, group: GroupId, user: UserId) -> Result<Option<i64>> {
+    let _turn = receipts.turns.take().await?;
+    Ok(lists::view_known(&receipts.db, group, Some(user)).await?.since)
+}
+
+/// The same by what is known. Who has joined just now, through another node, is found in the database.
 async fn member_since(receipts: &Receipts, known: &Known, group: GroupId, user: UserId) -> Result<Option<i64>> {
     match known.spans.member_since(user) {
         Some(since) => Ok(Some(since)),
-        None => Ok(lists::view_known(&receipts.db, group, Some(user)).await?.since),
+        None => membership(receipts, group, user).await,
     }
 }
 
@@ -59,8 +79,8 @@ fn no_message(group: GroupId, seq: i64) -> Error {
     Problem::new(Code::NotFound, format!("Message {seq} of group {group} does not exist or was recalled.")).into()
 }
 
-/// Who sent each message of a screenful that is still there.
-pub(super) async fn senders_of(receipts: &Receipts, known: &Known, path: &GroupPath, from: i64, to: i64) -> Result<Vec<(i64, UserId)>> {
+/// Who sent each message of a screenful.
+pub(super) async fn senders_of(receipts: &Receipts, known: &Known, path: &GroupPath, from: i64, to: i64) -> Result<Vec<Sent>> {
     let group = path.group;
     if let Some(user) = path.user()
         && member_since(receipts, known, group, user).await?.is_none()
@@ -74,5 +94,5 @@ pub(super) async fn senders_of(receipts: &Receipts, known: &Known, path: &GroupP
     if from <= known.terms.head && sent.first().is_none_or(|(seq, ..)| *seq > from) {
         return Err(expired(group, lists::earliest(&receipts.db, group).await?).into());
     }
-    Ok(sent.into_iter().filter(|(.., recalled)| !recalled).filter_map(|(seq, sender, _)| Some((seq, sender?))).collect())
+    Ok(sent)
 }

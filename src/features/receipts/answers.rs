@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::bitmaps::{ReceiptBitmapsOut, bitmaps};
-use super::{Count, Known, Recipient, Spans};
+use super::store::Sent;
+use super::{Count, Recipient, Spans};
 use crate::base::error::Error;
 use crate::base::fingerprint::Fingerprint;
 use crate::base::ids::UserId;
@@ -99,21 +100,45 @@ pub(super) enum Shown {
     Bitmaps,
 }
 
-/// What the answer depends on: the progress of all, and a fingerprint of what is shown.
-pub(super) fn version(known: &Known, numbers: impl IntoIterator<Item = i64>) -> Version {
-    let mut shown = Fingerprint::default();
-    numbers.into_iter().for_each(|number| shown.add(number));
-    Version { revision: known.progress(), shared: shown.finish() }
+/// What a message or an erased sender that is no longer shown adds to a revision: more than all who can have read
+/// what is shown.
+const GONE: i64 = 1 << 40;
+
+/// How new an answer is. Made from what is shown alone, as tags must not tell of more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Age {
+    /// Goes up with each member who has read a message, and so tells a node that is behind. It goes down where a member
+    /// begins to hide what was read out of order.
+    pub(crate) revision: i64,
+    /// What it comes to at most, without what goes away.
+    most: i64,
 }
 
-pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<ReceiptsAnswer, Error> {
+impl Age {
+    /// Whether such an answer may have this revision later.
+    pub(super) fn may_become(self, revision: i64) -> bool {
+        revision % GONE <= self.most
+    }
+
+    /// What a tag is made from.
+    pub(crate) fn version(self, numbers: impl IntoIterator<Item = i64>) -> Version {
+        let mut shown = Fingerprint::default();
+        numbers.into_iter().for_each(|number| shown.add(number));
+        Version { revision: self.revision, shared: shown.finish() }
+    }
+}
+
+/// The answer about a message, how new it is, and its version.
+pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<(ReceiptsAnswer, Age, Version), Error> {
+    let count = spans.counts(seq, &[Some(sender)]).first().copied().unwrap_or_default();
+    let age = Age { revision: count.read, most: count.recipients };
     match shown {
         Shown::Counts => {
-            let count = spans.counts(seq, &[Some(sender)]).first().copied().unwrap_or_default();
             let unread_count = count.recipients - count.read;
             let max_ordinal = spans.max_ordinal(seq);
             let (recipients, read_count) = (count.recipients, count.read);
-            Ok(ReceiptsAnswer::Counts(ReceiptsOut { seq, sender_id: sender, recipients, read_count, unread_count, max_ordinal }))
+            let out = ReceiptsOut { seq, sender_id: sender, recipients, read_count, unread_count, max_ordinal };
+            Ok((ReceiptsAnswer::Counts(out), age, age.version([recipients, read_count])))
         }
         Shown::Members(members, wanted) => {
             let rows = usize::try_from(wanted.rows()).unwrap_or(usize::MAX);
@@ -121,27 +146,30 @@ pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most
             let recipients: Vec<_> = recipients.take(rows).collect();
             let position = |of: &Recipient| Position { at: 0, id: of.ordinal };
             let out = |of: &Recipient| RecipientOut { user_id: of.user, ordinal: of.ordinal, left: of.left };
-            Ok(ReceiptsAnswer::Members(pages::page(wanted, &recipients, position, out)))
+            let page = pages::page(wanted, &recipients, position, out);
+            let numbers = page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left), i64::from(of.user_id.is_some())]);
+            // A membership ends, and its member is erased: the sender's, too.
+            let age = Age { revision: count.read + spans.ended(seq), most: 3 * (count.recipients + 1) };
+            let version = age.version(numbers);
+            Ok((ReceiptsAnswer::Members(page), age, version))
         }
-        Shown::Bitmaps => Ok(ReceiptsAnswer::Bitmaps(bitmaps(spans, seq, sender, most)?)),
+        Shown::Bitmaps => {
+            let out = bitmaps(spans, seq, sender, most)?;
+            let version = age.version(out.numbers());
+            Ok((ReceiptsAnswer::Bitmaps(out), age, version))
+        }
     }
 }
 
-pub(super) fn version_of(known: &Known, value: &ReceiptsAnswer) -> Version {
-    match value {
-        ReceiptsAnswer::Counts(of) => version(known, [of.recipients, of.read_count]),
-        ReceiptsAnswer::Members(page) => {
-            version(known, page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left), i64::from(of.user_id.is_some())]))
-        }
-        ReceiptsAnswer::Bitmaps(of) => version(known, of.numbers()),
-    }
-}
-
-pub(super) fn screenful(spans: &Spans, from: i64, to: i64, senders: &[(i64, UserId)], user: Option<UserId>) -> ScreenfulOut {
+/// The answer about a screenful of these messages, and how new it is. A user is shown the own ones.
+pub(crate) fn screenful(spans: &Spans, from: i64, to: i64, sent: &[Sent], user: Option<UserId>) -> (ScreenfulOut, Age) {
     let mut by_seq = vec![None; usize::try_from(to - from + 1).unwrap_or(0)];
-    for (seq, sender) in senders.iter().filter(|(_, sender)| user.is_none_or(|user| user == *sender)) {
-        if let Some(place) = usize::try_from(seq - from).ok().and_then(|at| by_seq.get_mut(at)) {
-            *place = Some(*sender);
+    let mut gone = 0;
+    for (seq, sender, recalled) in sent.iter().filter(|(_, sender, _)| user.is_none() || user == *sender) {
+        if *recalled || sender.is_none() {
+            gone += GONE;
+        } else if let Some(place) = usize::try_from(seq - from).ok().and_then(|at| by_seq.get_mut(at)) {
+            *place = *sender;
         }
     }
     let counts = spans.counts(from, &by_seq);
@@ -151,5 +179,15 @@ pub(super) fn screenful(spans: &Spans, from: i64, to: i64, senders: &[(i64, User
         read_count: count.read,
         unread_count: count.recipients - count.read,
     };
-    ScreenfulOut { items: shown.map(item).collect() }
+    let items: Vec<_> = shown.map(item).collect();
+    let [read, unread] = items.iter().fold([0, 0], |[read, unread], of| [read + of.read_count, unread + of.unread_count]);
+    let age = Age { revision: gone + read, most: read + unread };
+    (ScreenfulOut { items }, age)
+}
+
+impl ScreenfulOut {
+    /// What a tag is made from.
+    pub(crate) fn version(&self, age: Age) -> Version {
+        age.version(self.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]))
+    }
 }

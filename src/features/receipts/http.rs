@@ -10,8 +10,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Receipts;
-use super::access::{sender_of, senders_of};
-use super::answers::{Members, ReceiptsAnswer, ScreenfulOut, Shown, answer, screenful, version, version_of};
+use super::access::{admit, sender_of, senders_of};
+use super::answers::{Members, ReceiptsAnswer, ScreenfulOut, Shown, answer, screenful};
 use crate::base::error::{Problem, Result};
 use crate::base::ids::{GroupId, Seq};
 use crate::engine::entries::Entries;
@@ -130,12 +130,17 @@ async fn get_receipts(
     let read = |seen: Seen| {
         let (state, path) = (state.clone(), &path);
         async move {
-            let known = state.receipts.group_as_seen(path.group, path.user(), seen.revision(), seq).await?;
-            let sender = sender_of(&state.receipts, &known, path, seq).await?;
-            let value = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
-            must_share(&state.entries, path.user()).await?;
-            let version = Some(version_of(&known, &value));
-            Ok(PolledValue { value, version, changes_at: None })
+            admit(&state.receipts, path, Some(seq)).await?;
+            let mut asked = state.receipts.asked(path.group, path.user(), seq, seen.revision());
+            loop {
+                let known = asked.known().await?;
+                let sender = sender_of(&state.receipts, &known, path, seq).await?;
+                let (value, age, version) = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
+                if asked.will_do(age) {
+                    must_share(&state.entries, path.user()).await?;
+                    return Ok(PolledValue { value, version: Some(version), changes_at: None });
+                }
+            }
         }
     };
     let next = OnceLock::new();
@@ -186,13 +191,17 @@ async fn list_receipts(
     let read = |seen: Seen| {
         let (state, path) = (state.clone(), &path);
         async move {
-            let known = state.receipts.group_as_seen(path.group, path.user(), seen.revision(), to).await?;
-            let senders = senders_of(&state.receipts, &known, path, from, to).await?;
-            let value = screenful(&known.spans, from, to, &senders, path.user());
-            must_share(&state.entries, path.user()).await?;
-            let numbers = value.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]);
-            let version = Some(version(&known, numbers));
-            Ok(PolledValue { value, version, changes_at: None })
+            admit(&state.receipts, path, None).await?;
+            let mut asked = state.receipts.asked(path.group, path.user(), to, seen.revision());
+            loop {
+                let known = asked.known().await?;
+                let sent = senders_of(&state.receipts, &known, path, from, to).await?;
+                let (value, age) = screenful(&known.spans, from, to, &sent, path.user());
+                if asked.will_do(age) {
+                    must_share(&state.entries, path.user()).await?;
+                    return Ok(PolledValue { version: Some(value.version(age)), value, changes_at: None });
+                }
+            }
         }
     };
     let write = |value: &ScreenfulOut| polling::json(value);

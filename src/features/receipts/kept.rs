@@ -6,12 +6,13 @@ use std::time::Duration;
 use moka::future::Cache;
 use tokio::time::Instant;
 
+use super::answers::Age;
 use super::store::{self, Sent, Terms};
 use super::{ReceiptConfig, Spans, watch};
 use crate::base::error::Result;
 use crate::base::ids::{GroupId, UserId};
 use crate::base::lately::Lately;
-use crate::db::{Db, in_time};
+use crate::db::{Db, DbResult, in_time};
 use crate::engine::get_or_read::get_or_read;
 use crate::engine::turns::Turns;
 use crate::failpoint;
@@ -23,9 +24,6 @@ const KEPT: Duration = Duration::from_secs(1);
 const MAX_KEPT_SPANS: u64 = 1_000_000;
 const MAX_KEPT_MESSAGES: u64 = 1_000_000;
 
-/// How often the memberships are read where messages are recalled meanwhile.
-const MAX_READS: usize = 2;
-
 /// The senders of so many messages are read together.
 const STRETCH: i64 = 64;
 
@@ -34,14 +32,6 @@ const STRETCH: i64 = 64;
 pub struct Known {
     pub terms: Terms,
     pub spans: Spans,
-}
-
-impl Known {
-    /// Goes up with each change of what is shown: with the memberships ([`Spans::progress`]), and with each recall.
-    #[must_use]
-    pub fn progress(&self) -> i64 {
-        self.spans.progress().saturating_add(self.terms.recalls)
-    }
 }
 
 /// What was read, and before which change.
@@ -64,8 +54,6 @@ impl<T> Clone for Read<T> {
 /// What must not be shown any older.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AtLeast {
-    /// What the client has seen (see [`Known::progress`]).
-    pub progress: i64,
     /// How often the group's stream has changed.
     pub version: i64,
     /// The message that is asked about: its recipients are the members when it was sent.
@@ -93,8 +81,8 @@ pub struct Receipts {
     senders: Cache<(GroupId, i64), Read<Vec<Sent>>>,
     /// The changes that this node made.
     pub(super) changes: Arc<GroupChanges>,
-    /// Users who claimed to have seen what is not there yet.
-    doubted: Lately<UserId>,
+    /// Users who claimed to have seen what is not there yet, of which group.
+    doubted: Lately<(UserId, GroupId)>,
     /// The groups of which polls wait for receipts.
     pub(super) watched: watch::Watched,
     /// How many ordinals a bitmap may have.
@@ -129,55 +117,37 @@ impl Receipts {
         let (asked, change) = (Instant::now(), self.changes.count(group));
         // The memberships are many rows: asking for a message that never was must not read them again.
         if self.groups.get(&group).await.is_some_and(|kept| kept.head < least.seq) {
-            least.seq = least.seq.min(self.terms(group).await?.head);
+            let terms = self.turns.read(store::terms(&self.db, group)).await?;
+            least.seq = least.seq.min(known_terms(group, terms)?.head);
         }
         let read = || async move {
             let _turn = self.turns.take().await?;
             // The count of now: so this serves all requests that came before it.
             let (change, at) = (self.changes.count(group), Instant::now());
-            let (terms, spans) = self.of_one_moment(group).await?;
+            let (terms, spans) = in_time(self.terms_and_spans(group)).await?;
+            let terms = known_terms(group, terms)?;
             Ok(Read { what: Arc::new(Known { terms, spans }), change, head: terms.head, version: terms.version, at })
         };
-        let is_good = |read: &Read<Known>| read.is_good(asked, change, least) && read.what.progress() >= least.progress;
-        Ok(get_or_read(&self.groups, group, is_good, read).await?.what)
+        Ok(get_or_read(&self.groups, group, |read| read.is_good(asked, change, least), read).await?.what)
     }
 
-    /// The terms, and the memberships as they were at some moment with as many recalls: so that what both add
-    /// up to is not also that of another state. The terms come first, so that the memberships are not older.
-    /// Where messages are recalled all the time, the memberships may be a little newer.
-    async fn of_one_moment(&self, group: GroupId) -> Result<(Terms, Spans)> {
-        let mut terms = self.terms(group).await?;
-        let mut reads = 1;
-        loop {
-            failpoint("receipts::before_spans");
-            let spans = in_time(store::spans(&self.db, group)).await?;
-            let after = self.terms(group).await?;
-            if after.recalls == terms.recalls || reads == MAX_READS {
-                return Ok((terms, Spans::new(spans)));
-            }
-            (terms, reads) = (after, reads + 1);
-        }
+    /// The terms come first, so that the memberships are not older.
+    async fn terms_and_spans(&self, group: GroupId) -> DbResult<(Option<Terms>, Spans)> {
+        let terms = store::terms(&self.db, group).await?;
+        failpoint("receipts::before_spans");
+        let spans = if terms.is_some_and(|terms| !terms.deleted) { store::spans(&self.db, group).await? } else { Vec::new() };
+        Ok((terms, Spans::new(spans)))
     }
 
-    /// The same for a user, or a service, that asks about a message and has seen this progress. Who has
-    /// claimed what is not so is not believed for some seconds: each such claim costs a read of all
-    /// memberships.
-    ///
-    /// # Errors
-    /// As above.
-    pub async fn group_as_seen(&self, group: GroupId, by: Option<UserId>, seen: i64, seq: i64) -> Result<Arc<Known>> {
-        let doubted = by.is_some_and(|user| self.doubted.has(&user));
-        let progress = if doubted { 0 } else { seen };
-        let known = self.group(group, AtLeast { progress, seq, ..AtLeast::default() }).await?;
-        if let Some(user) = by.filter(|_| known.progress() < progress) {
-            self.doubted.changed(user);
-        }
-        Ok(known)
+    /// Whether the memberships of a group need not be read.
+    #[must_use]
+    pub fn has(&self, group: GroupId) -> bool {
+        self.groups.contains_key(&group)
     }
 
-    async fn terms(&self, group: GroupId) -> Result<Terms> {
-        let terms = in_time(store::terms(&self.db, group)).await?.ok_or_else(|| unknown(group))?;
-        if terms.deleted { Err(deleted(group).into()) } else { Ok(terms) }
+    /// A user, or a service, asks about a message and has seen an answer of this revision.
+    pub fn asked(&self, group: GroupId, by: Option<UserId>, seq: i64, seen: i64) -> Asking<'_> {
+        Asking { receipts: self, group, by, least: AtLeast { seq, ..AtLeast::default() }, seen, at: Instant::now() }
     }
 
     /// Who sent the messages from this one to that one, which are at most a screenful; as new as
@@ -202,5 +172,46 @@ impl Receipts {
             senders.extend(read.what.iter().filter(|(seq, ..)| (from..=to).contains(seq)));
         }
         Ok(senders)
+    }
+}
+
+fn known_terms(group: GroupId, terms: Option<Terms>) -> Result<Terms> {
+    let terms = terms.ok_or_else(|| unknown(group))?;
+    if terms.deleted { Err(deleted(group).into()) } else { Ok(terms) }
+}
+
+/// A request, which may come from a client that has seen more than this node.
+#[derive(Debug)]
+pub struct Asking<'r> {
+    receipts: &'r Receipts,
+    group: GroupId,
+    by: Option<UserId>,
+    least: AtLeast,
+    seen: i64,
+    at: Instant,
+}
+
+impl Asking<'_> {
+    /// What its answer follows from.
+    ///
+    /// # Errors
+    /// As [`Receipts::group`].
+    pub async fn known(&self) -> Result<Arc<Known>> {
+        self.receipts.group(self.group, self.least).await
+    }
+
+    /// Whether an answer will do. If it is older than what the client has seen, [`Self::known`] is read again as of
+    /// now, unless it cannot be that new: then the tag is of another version, or made up. A user who has claimed to
+    /// have seen what is not so is not believed for some seconds: each such claim costs a read of all memberships.
+    pub(super) fn will_do(&mut self, age: Age) -> bool {
+        let (doubted, by) = (&self.receipts.doubted, self.by.map(|user| (user, self.group)));
+        if age.revision >= self.seen || !age.may_become(self.seen) || by.is_some_and(|by| doubted.has(&by)) {
+            return true;
+        }
+        if self.least.at.replace(self.at).is_some() {
+            by.into_iter().for_each(|by| doubted.changed(by));
+            return true;
+        }
+        false
     }
 }

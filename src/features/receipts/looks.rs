@@ -77,7 +77,7 @@ impl Receipts {
     async fn look(&self, group: GroupId) -> Result<Look> {
         let least = AtLeast { at: Some(Instant::now()), ..AtLeast::default() };
         let known = self.group(group, least).await?;
-        Ok(Look { terms: known.terms, progress: known.progress() })
+        Ok(Look { terms: known.terms, progress: known.spans.progress() })
     }
 }
 

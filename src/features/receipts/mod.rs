@@ -24,7 +24,7 @@ mod spans;
 pub mod store;
 mod watch;
 
-pub use self::kept::{AtLeast, Known, Receipts};
+pub use self::kept::{Asking, AtLeast, Known, Receipts};
 pub use self::spans::{Bitmaps, Count, Ordinals, Recipient, Span, Spans};
 pub use self::watch::Watch;
 

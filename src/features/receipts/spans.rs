@@ -119,7 +119,7 @@ impl Spans {
 
     /// Goes up with each change of what is shown: with what members are seen to have read, with who
     /// begins or ends to hide that, and with who comes, goes or is erased. Never with what somebody reads and
-    /// hides: tags show this number.
+    /// hides: polls wake by it.
     #[must_use]
     pub fn progress(&self) -> i64 {
         self.progress
@@ -193,6 +193,12 @@ impl Spans {
         let these = self.covering(seq).filter(move |span| span.ordinal > after && span.user != Some(sender));
         let these = these.filter(move |span| span.has_read(seq) == read);
         these.map(|span| Recipient { user: span.user, ordinal: span.ordinal, left: span.to_seq.is_some() })
+    }
+
+    /// How many of a message's memberships have ended, and how many of its members were erased.
+    #[must_use]
+    pub fn ended(&self, seq: i64) -> i64 {
+        self.covering(seq).map(|span| i64::from(span.to_seq.is_some()) + i64::from(span.user.is_none())).sum()
     }
 
     /// The highest ordinal that there was when a message was sent.

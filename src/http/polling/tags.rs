@@ -19,7 +19,7 @@ use crate::http::params::IfNoneMatch;
 /// What an answer was made from. Equal versions in one scope are equal answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Version {
-    /// The revision of the user's own rows. It never goes down.
+    /// The revision of the user's own rows, which never goes down. Receipts have a number of their own.
     pub revision: Revision,
     /// A fingerprint of all else in the answer, such as [`Versions::fingerprint`].
     pub shared: u64,

@@ -13,6 +13,6 @@ async fn patch(client: &Client, user: i64, body: &Value) -> Reply {
     Client::send(client.request(reqwest::Method::PATCH, &format!("/v1/users/{user}/settings")).json(body)).await
 }
 
-async fn share(client: &Client, user: i64, shares: bool) -> Reply {
+pub(crate) async fn share(client: &Client, user: i64, shares: bool) -> Reply {
     patch(client, user, &json!({"share_receipts": shares})).await
 }
