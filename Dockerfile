@@ -13,7 +13,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && install -D "target/$target/dist/headmark" /out/headmark
 RUN mkdir /out/data
 
-# Nothing but the program, and the certificates of authorities for TLS to the stores.
+# Nothing but the program, and the certificates of authorities for TLS to Redis. Those for Postgres are in the program.
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/headmark /usr/local/bin/headmark
