@@ -326,6 +326,7 @@ mod tests {
         }
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_line_that_cannot_be_written_is_counted_and_nothing_else() {
         use std::io::Write as _;

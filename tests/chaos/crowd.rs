@@ -158,9 +158,9 @@ impl<'a> Crowd<'a> {
 
     /// While nothing happens nobody is answered, and the node is not busy with them.
     async fn check_undisturbed(&self, process: &Process, held: &JoinSet<Ended>) {
-        let (cpu, began) = (cpu_ms(process), Instant::now());
+        let (cpu, began) = (cpu_seconds(process), Instant::now());
         tokio::time::sleep(UNDISTURBED).await;
-        let busy = f64::from(u32::try_from(cpu_ms(process) - cpu).unwrap()) / 1000.0 / began.elapsed().as_secs_f64();
+        let busy = (cpu_seconds(process) - cpu) / began.elapsed().as_secs_f64();
         self.run.findings.say(&format!("{} polls wait and cost {busy:.2} of a core", held.len()));
         let waiting = self.waiting().await;
         self.run.findings.check(waiting == self.polls, || format!("{waiting} of {} polls wait while nothing happens", self.polls));
@@ -248,11 +248,14 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// CPU time that a node has used, in milliseconds.
-fn cpu_ms(process: &Process) -> u64 {
+/// CPU time that a node has used, in seconds.
+fn cpu_seconds(process: &Process) -> f64 {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", process.id())) else {
+        // A Mac has no /proc. On Linux, `ps` has whole seconds only.
+        return process.cpu_seconds();
+    };
     // The name of a program may hold spaces; what follows it begins with the state.
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     // Ticks of 10 ms, in user and system mode.
-    fields[11..=12].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>() * 10
+    fields[11..=12].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / 100.0
 }

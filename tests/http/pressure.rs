@@ -1,6 +1,5 @@
 //! Callers who take more than their part: closed windows, many waits, many requests at once.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -356,9 +355,10 @@ both_tiers! {
         assert_eq!(last.await.unwrap().ok()["has_more"], true);
     }
 
+    #[cfg(target_os = "linux")]
     async fn a_full_disk_under_the_log_ends_nothing(world: World) {
         let args: Vec<String> = world.args().into_iter().skip(1).chain(["--log", "trace"].map(String::from)).collect();
-        let node = Process::start_after("true", &args, &[], Path::new("/dev/full")).await;
+        let node = Process::start_after("true", &args, &[], std::path::Path::new("/dev/full")).await;
         for head in 1..=20 {
             assert_eq!(node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.ok()["head"], head);
         }
@@ -382,6 +382,7 @@ both_tiers! {
         node.client.post("/v1/users/42/badges/mention/increment", &json!({})).await.problem(503, "shutting_down");
     }
 
+    #[cfg(target_os = "linux")]
     async fn the_limit_on_open_files_is_raised_for_the_connections(world: World) {
         let log = world.dir.join("log");
         let args: Vec<String> = world.args().into_iter().skip(1).collect();
