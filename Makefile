@@ -101,14 +101,14 @@ lint-others:
 	scripts/client-tools.sh $(MAKE) --no-print-directory lint-clients lint-console
 	@$(MAKE) --no-print-directory lint-deploy
 
-lint-deploy: ## the rules of the alerts with promtool, the Helm chart, the manifests, and where they are installed the unit and the proxy
+lint-deploy: ## the rules of the alerts, the Helm chart, the manifests, and where they are installed the unit and the proxy (needs Python with venv, promtool)
 	scripts/lint-deploy.sh
 
 check-alerts: ## make the cause of each alert on real nodes, until a real Prometheus fires and resolves it; a quarter of an hour (ARGS: some alerts)
 	cargo build --locked --features failpoints --bin headmark
 	scripts/engines.sh with -- scripts/check_alerts.py "$(TARGET_DIR)/debug/headmark" $(ARGS)
 
-check-proxy: ## HAProxy with deploy/haproxy in front of two nodes: held polls, stops and kills under load; three minutes
+check-proxy: ## HAProxy with deploy/haproxy in front of two nodes: held polls, stops and kills under load; three minutes (needs HAProxy 2.6)
 	cargo build --locked --bin headmark
 	scripts/engines.sh with -- scripts/check_proxy.py "$(TARGET_DIR)/debug/headmark"
 
@@ -121,7 +121,7 @@ audit: ## known vulnerabilities of the dependencies (needs the network)
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
 	cargo deny check advisories
 
-fuzz-api: ## requests made out of the OpenAPI document, on both tiers; fails on findings (SEED=, EXAMPLES=, TIERS=)
+fuzz-api: ## requests made out of the OpenAPI document, on both tiers; fails on findings (needs Python with venv, curl; SEED=, EXAMPLES=, TIERS=)
 	@SEED="$(SEED)" EXAMPLES="$(EXAMPLES)" TIERS="$(TIERS)" scripts/fuzz-api.sh
 
 openapi: ## write openapi/openapi.json again

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,6 +121,8 @@ def check_wakes(nodes, base):
 
 def main():
     binary = os.path.abspath(sys.argv[1])
+    if not shutil.which("haproxy"):
+        raise SystemExit("check_proxy: found no haproxy in PATH; install it (on Debian and Ubuntu it is in /usr/sbin)")
     env = {**engines(), "HEADMARK_SERVICE_KEYS": f"web:{KEY}", "HEADMARK_DRAIN_DELAY_MS": compose_setting("HEADMARK_DRAIN_DELAY_MS")}
     with tempfile.TemporaryDirectory(prefix="headmark-proxy.") as folder:
         nodes = [Node(binary, os.path.join(folder, f"{name}.log"), env=env) for name in ("one", "two")]

@@ -24,9 +24,15 @@ examples=${EXAMPLES:-150}
 key=fuzz-api-service-key
 
 say() { printf 'fuzz-api: %s\n' "$*" >&2; }
+die() {
+    say "$@"
+    exit 1
+}
 
 # shellcheck source=scripts/forget_settings.sh
 . scripts/forget_settings.sh
+# shellcheck source=scripts/make_venv.sh
+. scripts/make_venv.sh
 
 # ---- one tier; for the server tier engines.sh calls this script again, with the engines there ---------------------------------
 
@@ -97,8 +103,7 @@ run_tier() {
 install_schemathesis() {
     if [ "$(cat "$venv/version" 2>/dev/null)" = "$SCHEMATHESIS" ]; then return; fi
     say "installing $SCHEMATHESIS into $venv"
-    rm -rf "$venv"
-    python3 -m venv "$venv"
+    make_venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check "$SCHEMATHESIS"
     printf '%s\n' "$SCHEMATHESIS" >"$venv/version"
 }

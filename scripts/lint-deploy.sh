@@ -17,6 +17,8 @@ die() {
 
 # shellcheck source=scripts/as_root.sh
 . ../scripts/as_root.sh
+# shellcheck source=scripts/make_venv.sh
+. ../scripts/make_venv.sh
 
 install_promtool() {
     command -v apt-get >/dev/null || die "install Prometheus, which has promtool; with Homebrew: brew install prometheus"
@@ -62,7 +64,7 @@ fi
 venv=../${CARGO_TARGET_DIR:-target}/lint-deploy/$SCHEMAS
 case ${CARGO_TARGET_DIR:-} in /*) venv=$CARGO_TARGET_DIR/lint-deploy/$SCHEMAS ;; esac
 if [ ! -x "$venv/bin/kubernetes-validate" ]; then
-    python3 -m venv --clear "$venv"
+    make_venv "$venv"
     "$venv/bin/pip" install --quiet "$SCHEMAS"
 fi
 validate() { "$venv/bin/kubernetes-validate" --strict "$@" >/dev/null || "$venv/bin/kubernetes-validate" --strict "$@"; }
