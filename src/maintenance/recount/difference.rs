@@ -1,5 +1,6 @@
 //! What a recount finds.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -207,5 +208,31 @@ impl fmt::Display for Difference {
             write!(f, " {other}")?;
         }
         write!(f, ": stored {}, counted {}", self.stored, self.counted)
+    }
+}
+
+/// Whose numbers differ, in order and each once.
+pub(super) type Owners = Vec<i64>;
+
+pub(super) fn owners(found: &[Difference]) -> Owners {
+    let owners: BTreeSet<_> = found.iter().map(|found| found.user).collect();
+    owners.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_the_same_by_what_is_missing_of_the_same_number() {
+        let found = |stored, counted| Difference::new(1, What::Following, stored, counted);
+        // Both have gone on.
+        assert!(found(3, 5).is_by_as_much(&found(7, 9)));
+        assert!(!found(3, 5).is_by_as_much(&found(5, 5)) && !found(3, 5).is_by_as_much(&found(5, 3)));
+        let other = Difference { other: Some(2), ..found(3, 5) };
+        let named = Difference { name: Some("chat".into()), ..found(3, 5) };
+        for another in [Difference { user: 2, ..found(3, 5) }, Difference { what: What::Mutuals, ..found(3, 5) }, other, named] {
+            assert!(!found(3, 5).is_by_as_much(&another), "{another:?}");
+        }
     }
 }

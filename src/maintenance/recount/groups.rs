@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::distributed;
+use super::doubt::{doubted, retain_lasting};
 use super::{Difference, What};
 use crate::base::ids::GroupId;
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -125,7 +126,10 @@ pub(super) async fn repair_groups(conn: &mut Conn, groups: &[i64]) -> DbResult<V
     let keys: Vec<_> = groups.iter().filter_map(|group| GroupId::try_from(*group).ok()).map(StreamKey::group).collect();
     let pipeline = Pipeline::default();
     pipeline.run(conn, heads::store::lock(&pipeline, &keys)).await?;
-    let found = count_groups(conn, groups).await?;
+    let mut found = count_groups(conn, groups).await?;
+    if let Some(owners) = doubted(conn, &found) {
+        retain_lasting(&mut found, &count_groups(conn, &owners).await?);
+    }
     let mut groups: BTreeMap<i64, [i64; 3]> = BTreeMap::new();
     for difference in &found {
         let [members, ordinals, changes] = groups.entry(difference.user).or_default();

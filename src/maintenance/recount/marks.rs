@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::distributed;
+use super::doubt::{doubted, retain_lasting};
 use super::living::lock_living;
 use super::{Difference, What};
 use crate::base::clock::UnixMs;
@@ -266,7 +267,10 @@ pub(super) async fn count(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Differ
 /// and lowers those that are beyond a head.
 pub(super) async fn repair(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let users = lock_living(conn, users).await?;
-    let found = count(conn, &users).await?;
+    let mut found = count(conn, &users).await?;
+    if let Some(owners) = doubted(conn, &found) {
+        retain_lasting(&mut found, &count(conn, &owners).await?);
+    }
     if found.is_empty() {
         return Ok(found);
     }

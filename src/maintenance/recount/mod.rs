@@ -2,7 +2,8 @@
 //! database there is nothing to find; what is found came from somebody's hand, a damaged disk or a
 //! bug.
 //!
-//! It works beside running nodes. A comparison is one statement, and so of one moment. Every
+//! It works beside running nodes. A comparison is one statement, and so of one moment. (On Citus one
+//! that reads rows of several owners is not, so what differs there is looked at twice.) Every
 //! transaction of a node changes rows and numbers by the same, so while numbers go up and down the
 //! *difference* between a number and its rows stays what it is. A repair therefore adds the
 //! difference, and never writes a number that was counted a moment ago; which transactions came in
@@ -34,6 +35,7 @@
 mod difference;
 mod directs;
 mod distributed;
+mod doubt;
 mod groups;
 mod inboxes;
 mod living;
@@ -49,6 +51,8 @@ mod streams;
 use std::time::Duration;
 
 pub use self::difference::{Difference, What};
+use self::difference::{Owners, owners};
+use self::doubt::{doubted, is_doubtful, retain_lasting};
 use self::living::{living, lock_living};
 use self::rows::Sides;
 use self::store::{PAGE, Row};
@@ -81,7 +85,7 @@ const USERS_AT_ONCE: i64 = 500;
 /// How often a repair is tried that met a deadlock or a lock that was held for long.
 const MAX_TRIES: u32 = 5;
 
-/// The pause between two tries.
+/// The pause between two tries, and before a second look at what may come of commits under way.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What a recount looks at, and whether it repairs.
@@ -121,8 +125,7 @@ impl Recount {
         }
         let (mut after, mut users_seen) = (0, 0);
         while let Some(users) = self.next_users(&mut conn, &mut after).await? {
-            let found = count(&mut conn, &users).await?;
-            told(&self.settle(&mut conn, found, Repair::Numbers).await?);
+            told(&self.settle(&mut conn, Compared::Numbers, &users).await?);
             for users in users.chunks(inboxes::USERS_AT_ONCE) {
                 self.inboxes(&mut conn, users, &mut told).await?;
             }
@@ -139,8 +142,7 @@ impl Recount {
         // Last, when the heads are right.
         after = 0;
         while let Some(users) = self.next_users(&mut conn, &mut after).await? {
-            let found = marks::count(&mut conn, &users).await?;
-            told(&self.settle(&mut conn, found, Repair::Marks).await?);
+            told(&self.settle(&mut conn, Compared::Marks, &users).await?);
             let found = named::extra(&mut conn, &users).await?;
             self.mentions(&mut conn, &found, &mut told).await?;
         }
@@ -159,14 +161,23 @@ impl Recount {
         }
     }
 
-    /// What was found, or what of it was repaired: a scrubber or another recount may have been
-    /// faster.
-    async fn settle(self, conn: &mut Conn, found: Vec<Difference>, of: fn(Owners) -> Repair<'static>) -> DbResult<Vec<Difference>> {
-        if found.is_empty() || self.dry_run { Ok(found) } else { repair(conn, &of(owners(&found))).await }
+    /// Compares what these users, or groups, have. Returns what was found, or what of it was repaired: a scrubber or
+    /// another recount may have been faster.
+    async fn settle(self, conn: &mut Conn, what: Compared, of: &[i64]) -> DbResult<Vec<Difference>> {
+        let mut found = what.count(conn, of).await?;
+        if let Some(owners) = doubted(conn, &found) {
+            tokio::time::sleep(PAUSE).await;
+            retain_lasting(&mut found, &what.count(conn, &owners).await?);
+        }
+        if found.is_empty() || self.dry_run { Ok(found) } else { repair(conn, &what.repair(owners(&found))).await }
     }
 
     async fn streams(self, conn: &mut Conn, streams: Streams<'_>, told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
-        let found = streams::count(conn, streams).await?;
+        let mut found = streams::count(conn, streams).await?;
+        if is_doubtful(conn, &found) {
+            tokio::time::sleep(PAUSE).await;
+            retain_lasting(&mut found, &streams::count(conn, streams).await?);
+        }
         told(&found);
         if !found.is_empty() && !self.dry_run {
             repair(conn, &Repair::Streams(&found)).await?;
@@ -179,12 +190,17 @@ impl Recount {
     async fn inboxes(self, conn: &mut Conn, users: &[i64], told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
         let mut after = Some(inboxes::FIRST);
         while let Some(place) = after {
-            let lost = inboxes::lost(conn, users, place).await?;
+            let mut lost = inboxes::lost(conn, users, place).await?;
+            after = inboxes::next_page(&lost);
+            if is_doubtful(conn, &lost) {
+                tokio::time::sleep(PAUSE).await;
+                let again = inboxes::lost(conn, users, place).await?;
+                lost.retain(|row| again.contains(row));
+            }
             told(&lost.iter().map(inboxes::difference).collect::<Vec<_>>());
             if !lost.is_empty() && !self.dry_run {
                 repair(conn, &Repair::Inboxes(&lost)).await?;
             }
-            after = inboxes::next_page(&lost);
         }
         Ok(())
     }
@@ -196,8 +212,7 @@ impl Recount {
             let groups = groups::next_groups(conn, after, USERS_AT_ONCE).await?;
             let Some(last) = groups.last() else { return Ok(()) };
             after = *last;
-            let found = groups::count_groups(conn, &groups).await?;
-            told(&self.settle(conn, found, Repair::Groups).await?);
+            told(&self.settle(conn, Compared::Groups, &groups).await?);
             self.streams(conn, Streams::Groups(&groups), told).await?;
             let mut after = Some((0, 0));
             while let Some(place) = after {
@@ -236,15 +251,21 @@ impl Recount {
         for sides in Sides::all(self.user.map(UserId::get).filter(|user| users.contains(user))) {
             let mut after = Some(FIRST);
             while let Some(place) = after {
-                let found = sides.page(conn, users, place).await?;
-                after = self.handle(conn, sides.what(), &found, told).await?;
+                let mut found = sides.page(conn, users, place).await?;
+                after = found.last().copied().filter(|_| found.len() == PAGE);
+                if is_doubtful(conn, &found) {
+                    tokio::time::sleep(PAUSE).await;
+                    let again = sides.page(conn, users, place).await?;
+                    found.retain(|row| again.contains(row));
+                }
+                self.handle(conn, sides.what(), &found, told).await?;
             }
         }
         Ok(())
     }
 
-    /// Tells and repairs a page of rows. Returns where the next page begins, if there may be one.
-    async fn handle(self, conn: &mut Conn, what: What, rows: &[Row], told: &mut impl FnMut(&[Difference])) -> DbResult<Option<Row>> {
+    /// Tells and repairs rows.
+    async fn handle(self, conn: &mut Conn, what: What, rows: &[Row], told: &mut impl FnMut(&[Difference])) -> DbResult<()> {
         let is_missing = matches!(what, What::Missing | What::MissingRequest);
         let (stored, counted) = if is_missing { (0, 1) } else { (1, 0) };
         let difference = |row: &Row| Difference { other: Some(row.0), ..Difference::new(row.1, what, stored, counted) };
@@ -252,7 +273,7 @@ impl Recount {
         if !rows.is_empty() && !self.dry_run {
             repair(conn, &Repair::Rows(what, rows)).await?;
         }
-        Ok(rows.last().copied().filter(|_| rows.len() == PAGE))
+        Ok(())
     }
 }
 
@@ -292,12 +313,33 @@ async fn sides(conn: &mut Conn, users: &[i64], dry_run: bool) -> DbResult<Vec<Di
     Ok(differences)
 }
 
-/// Whose numbers differ, in order and each once.
-type Owners = Vec<i64>;
+/// What is compared for many owners at once, and repaired under their locks.
+#[derive(Debug, Clone, Copy)]
+enum Compared {
+    /// The numbers of users.
+    Numbers,
+    /// The numbers of groups.
+    Groups,
+    /// The marks of users.
+    Marks,
+}
 
-fn owners(found: &[Difference]) -> Owners {
-    let owners: std::collections::BTreeSet<_> = found.iter().map(|found| found.user).collect();
-    owners.into_iter().collect()
+impl Compared {
+    async fn count(self, conn: &mut Conn, owners: &[i64]) -> DbResult<Vec<Difference>> {
+        match self {
+            Self::Numbers => count(conn, owners).await,
+            Self::Groups => groups::count_groups(conn, owners).await,
+            Self::Marks => marks::count(conn, owners).await,
+        }
+    }
+
+    fn repair(self, owners: Owners) -> Repair<'static> {
+        match self {
+            Self::Numbers => Repair::Numbers(owners),
+            Self::Groups => Repair::Groups(owners),
+            Self::Marks => Repair::Marks(owners),
+        }
+    }
 }
 
 /// What one transaction repairs. Two may have found the same difference, so each looks again once
@@ -367,11 +409,8 @@ async fn try_repair(conn: &mut Conn, what: &Repair<'_>) -> DbResult<Vec<Differen
 async fn repair_numbers(conn: &mut Conn, users: &[i64]) -> DbResult<Vec<Difference>> {
     let users = lock_living(conn, users).await?;
     let mut found = count(conn, &users).await?;
-    if conn.is_distributed() && !found.is_empty() {
-        // There a statement that reads rows of several owners is not of one moment. What others change meanwhile
-        // seldom makes the same difference twice.
-        let again = count(conn, &users).await?;
-        found.retain(|found| again.iter().any(|again| again.is_by_as_much(found)));
+    if let Some(owners) = doubted(conn, &found) {
+        retain_lasting(&mut found, &count(conn, &owners).await?);
     }
     directs::repair_numbers(conn, &found).await?;
     notifications::repair_numbers(conn, &found).await?;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::both_tiers;
 use crate::maintenance::import::{Ran, assert_degrees, edges, headmark, import, sample};
-use crate::support::{Hand, Node, Tier, World};
+use crate::support::{Hand, Node, Pause, Tier, World, distributed};
 
 /// A recount of all that the node has finds no difference.
 pub async fn assert_clean(node: &Node) {
@@ -281,6 +281,28 @@ async fn a_recount_beside_follows_repairs_what_is_wrong_and_nothing_else() {
     let healthy = recount(&world, &["--dry-run"]).await;
     assert!(healthy.status == Some(0) && healthy.out.contains(HEALTHY), "{healthy:?}");
     Node::stop_all(nodes).await;
+}
+
+/// A count of a distributed database may be of two moments. Then it finds what is right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_second_count_finds_right_is_no_difference() {
+    if distributed::database().is_none() {
+        return;
+    }
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(UNSCRUBBED).await;
+    node.client.follow(1, 2).await;
+    let mut hand = Hand::on(&world).await;
+    hand.run("update users set following = 5 where user_id = 1").await;
+    let pause = Pause::at("recount::before_second_count");
+    let undoing = tokio::spawn(async move {
+        pause.reached().await;
+        hand.run("update users set following = 1 where user_id = 1").await;
+        pause.go_on().await;
+    });
+    assert_clean(&node).await;
+    undoing.await.unwrap();
+    node.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
