@@ -26,6 +26,10 @@ const MAX_ANSWER: Duration = Duration::from_secs(1);
 /// for 3 s.
 const MAX_THREADS_ANSWER: Duration = Duration::from_millis(2500);
 
+/// How long a caller waits for a look at the threads. One thread looks for all who ask, and with it the time of the look
+/// stands still.
+const MAX_LOOK: Duration = MAX_THREADS_ANSWER.saturating_add(Duration::from_millis(250));
+
 /// The routes of the server itself. None needs credentials, none tells more than states and counts. Nothing bounds how
 /// many ask, so the threads are asked once for all who ask at a time.
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -116,10 +120,15 @@ async fn get_healthz(State(state): State<AppState>, Extension(looks): Extension<
 /// As the watchdog of systemd has it, so that whatever else restarts nodes can do the same.
 async fn liveness(state: AppState, looks: &SingleFlight<bool>) -> Response {
     let look = async move { tokio::time::timeout(MAX_THREADS_ANSWER, state.are_healthy()).await.unwrap_or(false) };
-    match looks.get(look).await {
+    match found(looks, look, MAX_LOOK).await {
         true => Json(HealthOut { status: "ok" }).into_response(),
         false => unavailable(HealthOut { status: "failed" }),
     }
+}
+
+/// What a look found. Where none comes to its end in time, a thread is stuck.
+async fn found(looks: &SingleFlight<bool>, look: impl Future<Output = bool> + Send + 'static, max: Duration) -> bool {
+    tokio::time::timeout(max, looks.get(look)).await.unwrap_or(false)
 }
 
 fn unavailable(body: impl Serialize) -> Response {
@@ -208,4 +217,19 @@ async fn render(state: AppState) -> Arc<Document> {
         tracing::warn!(%error, "cannot measure this process");
     }
     Arc::new(Document::new("text/plain; version=0.0.4", state.metrics.render().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_asks_is_answered_where_the_thread_that_looks_is_stuck() {
+        let (looks, max) = (SingleFlight::default(), Duration::from_millis(50));
+        let answers = async { tokio::join!(found(&looks, pending(), max), found(&looks, async { true }, max)) };
+        assert_eq!(tokio::time::timeout(Duration::from_secs(60), answers).await, Ok((false, false)), "each by its own time");
+        assert!(found(&SingleFlight::default(), async { true }, Duration::from_secs(60)).await);
+    }
 }
