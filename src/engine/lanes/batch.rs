@@ -159,17 +159,7 @@ async fn with_retries(lane: &mut Lane, jobs: &[Job], progress: Instant) -> Resul
             Ok((outcomes, committed)) => return Ok((outcomes, committed, began.elapsed())),
             Err(failure) => failure,
         };
-        // Alone it cannot be made smaller.
-        let slow_again = jobs.len() == 1 && progress.elapsed() < NO_PROGRESS;
         let again = match &failure {
-            Failure::Store(error) => match classify(error) {
-                ErrorClass::Retry | ErrorClass::Unknown | ErrorClass::Outage => true,
-                ErrorClass::Locked => !lane.sets_aside(),
-                ErrorClass::Split => slow_again,
-                ErrorClass::Refuse => false,
-            },
-            Failure::TooSlow => slow_again,
-            Failure::NotCommitted | Failure::Stale => true,
             Failure::CacheAway(error) => {
                 if away_since.get_or_insert_with(Instant::now).elapsed() < CACHE_PATIENCE {
                     tracing::debug!(%error, "a cache write cannot begin; trying again");
@@ -180,13 +170,30 @@ async fn with_retries(lane: &mut Lane, jobs: &[Job], progress: Instant) -> Resul
                 tracing::warn!(%error, "a cache write cannot begin");
                 lane.engines().guard.enter_bypass().await.is_ok()
             }
-            Failure::NotHolder | Failure::Unknown => false,
+            failure => may_pass(failure, jobs.len(), lane.sets_aside(), progress.elapsed()),
         };
         if !again || tries >= MAX_TRIES {
             return Err(failure);
         }
         metrics::counter!("headmark_lane_retries_total").increment(1);
         tokio::time::sleep(Duration::from_millis(u64::from(tries) * 5)).await;
+    }
+}
+
+/// Whether so many jobs may succeed when they are tried again at once, so long after the last progress.
+fn may_pass(failure: &Failure, jobs: usize, sets_aside: bool, without_progress: Duration) -> bool {
+    // Alone it cannot be made smaller.
+    let slow_again = jobs == 1 && without_progress < NO_PROGRESS;
+    match failure {
+        Failure::Store(error) => match classify(error) {
+            ErrorClass::Retry | ErrorClass::Unknown | ErrorClass::Outage => true,
+            ErrorClass::Locked => !sets_aside,
+            ErrorClass::Split => slow_again,
+            ErrorClass::Refuse => false,
+        },
+        Failure::TooSlow => slow_again,
+        Failure::NotCommitted | Failure::Stale => true,
+        Failure::CacheAway(_) | Failure::NotHolder | Failure::Unknown => false,
     }
 }
 
@@ -268,6 +275,13 @@ mod tests {
         let mut none = Left::default();
         assert_eq!(told(&none.stay_behind(tickets([(1, 1), (2, 2)]))), [(1, 1), (2, 2)]);
         assert!(none.locked.is_empty());
+    }
+
+    #[test]
+    fn what_is_too_slow_is_tried_again_only_alone_and_for_ten_seconds() {
+        let again = |jobs, seconds| may_pass(&Failure::TooSlow, jobs, true, Duration::from_secs(seconds));
+        assert_eq!([again(1, 0), again(1, 9), again(1, 10), again(2, 0)], [true, true, false, false]);
+        assert!(may_pass(&Failure::NotCommitted, 2, true, Duration::from_secs(60)));
     }
 
     #[test]
