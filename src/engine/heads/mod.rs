@@ -128,7 +128,7 @@ pub struct Heads {
 }
 
 /// A history of the database: see [`Heads::history`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct History(u64);
 
 /// How often something changed on this node; only for being woken.

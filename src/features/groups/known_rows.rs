@@ -35,10 +35,21 @@ struct Told {
 }
 
 impl Told {
-    fn is_good(&self, history: History, mark: i64, above: &AboveFloor) -> bool {
-        let is_new = self.history == history && self.other_changes >= above.other_changes;
-        is_new && self.after <= mark && self.up_to >= above.mention_floor
+    /// Whether nothing of it is outdated.
+    fn is_current(&self, history: History, above: &AboveFloor) -> bool {
+        self.history == history && self.other_changes >= above.other_changes
     }
+
+    fn is_good(&self, history: History, mark: i64, above: &AboveFloor) -> bool {
+        self.is_current(history, above) && self.after <= mark && self.up_to >= above.mention_floor
+    }
+}
+
+/// From where on the rows are read for a member with this mark: with what others ask for who are further behind; not
+/// where that is to be read again, as they may be away by now, and far behind the others.
+fn read_from(kept: Option<&Told>, history: History, mark: i64, above: &AboveFloor) -> i64 {
+    let current = kept.filter(|kept| kept.is_current(history, above));
+    current.map_or(mark, |kept| kept.after.min(mark))
 }
 
 /// What the rows of the groups tell whose members are far behind.
@@ -57,11 +68,8 @@ impl KnownRows {
     /// What is unread to a member, as new as the head or newer; None where the head tells all.
     pub(super) async fn numbers(&self, history: History, group: GroupId, mark: &GroupMark, head: &CachedHead) -> DbResult<Option<Numbers>> {
         let Some(above) = head.above_floor() else { return Ok(None) };
-        // With what others ask for who are further behind; not where that is to be read again, as they may be away by
-        // now, and far behind the others.
-        let is_current = |kept: &Arc<Told>| kept.history == history && kept.other_changes >= above.other_changes;
-        let kept = self.groups.get(&group).await.filter(is_current);
-        let after = kept.map_or(mark.mark, |kept| kept.after.min(mark.mark));
+        let kept = self.groups.get(&group).await;
+        let after = read_from(kept.as_deref(), history, mark.mark, &above);
         let read = || self.read(history, group, after, &above);
         let told = get_or_read(&self.groups, group, |told| told.is_good(history, mark.mark, &above), read).await.map_err(of_database)?;
         let (gone, all) = (told.gone.with(&mark.extra), told.mention_all.union(&above.mention_all));
@@ -79,5 +87,22 @@ fn of_database(error: Error) -> sqlx::Error {
     match error {
         Error::Fault(Fault::Db(error)) => error,
         _ => sqlx::Error::PoolTimedOut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_further_behind_is_read_for_only_while_what_was_read_is_current() {
+        let history = History::default();
+        let (gone, mention_all) = (Intervals::default(), Intervals::default());
+        let kept = Told { history, other_changes: 3, after: 10, up_to: 50, gone, mention_all };
+        let above = |other_changes| AboveFloor { head: 60, mention_all: Intervals::default(), mention_floor: 20, other_changes };
+        assert_eq!(read_from(Some(&kept), history, 40, &above(3)), 10);
+        assert_eq!(read_from(Some(&kept), history, 5, &above(3)), 5);
+        assert_eq!(read_from(Some(&kept), history, 40, &above(4)), 40, "more was recalled");
+        assert_eq!(read_from(None, history, 40, &above(3)), 40);
     }
 }
