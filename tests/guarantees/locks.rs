@@ -287,3 +287,35 @@ async fn kill_after_users_were_made_ahead() {
         assert_eq!(poll(&survivor.client, user).await.head("mention"), 1);
     }
 }
+
+/// Their rows are made only where something of them changes, as it does for who follows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn followers_whom_others_make_one_after_the_other_hold_up_no_batch() {
+    const MADE: i64 = 5;
+    const OTHER: i64 = 50;
+    const FOLLOWED: i64 = 60;
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--lanes", "1", "--lock-timeout-ms", "1500"]).await;
+    let mut makers = Vec::new();
+    for user in 1..=MADE {
+        makers.push(maker(&world, user).await);
+    }
+    // The lane waits for the row of another user, so that the follows after that are one batch.
+    let mut other = maker(&world, OTHER).await;
+    let (mut looks, mut writes) = (Hand::on(&world).await, Vec::new());
+    queue(&node, OTHER, 1, &mut writes).await;
+    eventually("the lane waits", async || looks.waiting().await == 1).await;
+    let client = node.client.clone();
+    let follows = tokio::spawn(async move { join_all((1..=MADE).map(|user| client.follow(user, FOLLOWED))).await });
+    eventually("they are in the queue", async || node.client.metric("headmark_lane_waiting").await > 5.0).await;
+    other.release().await;
+    for mut maker in makers {
+        let waits = waits_for(&mut maker).await;
+        eventually("the lane waits for this user", async || follows.is_finished() || looks.text(&waits).await == "true").await;
+        maker.run("commit").await;
+    }
+    assert_eq!(follows.await.unwrap().len(), 5);
+    assert_eq!(looks.text(&format!("select sum(following)::text from users where user_id <= {MADE}")).await, "5");
+    assert!(node.client.metric("headmark_lane_retries_total").await <= 2.0);
+    node.stop().await;
+}
