@@ -2,6 +2,7 @@
 
 use headmark::base::clock::UnixMs;
 use headmark::features::push::store;
+use serde_json::json;
 
 use crate::both_tiers;
 use crate::support::{Hand, eventually, eventually_within};
@@ -20,6 +21,23 @@ both_tiers! {
         hand.run("alter table memberships_away rename to memberships").await;
         eventually_within(30, "none is left", async || oldest().await == 0.0).await;
         assert_eq!(hand.text("select cast(count(*) as text) from unread_jobs").await, "0");
+        node.stop().await;
+    }
+
+    /// There is no job, then.
+    async fn the_time_for_which_events_make_no_jobs_is_told(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        eventually("the node has looked", async || client.get("/metrics").await.text.contains("headmark_unread_jobs_oldest_seconds")).await;
+        let oldest = async || client.metric("headmark_unread_jobs_oldest_seconds").await;
+        let mut hand = Hand::on(&world).await;
+        hand.run("alter table unread_progress rename to unread_progress_away").await;
+        hand.run("insert into push_users (user_id, due_at) values (2, 0)").await;
+        client.post("/v1/broadcasts/system", &json!({"title": "t"})).await.ok();
+        eventually_within(30, "the time is told", async || oldest().await >= 1.0).await;
+        assert_eq!(hand.text("select cast(count(*) as text) from unread_jobs").await, "0");
+        hand.run("alter table unread_progress_away rename to unread_progress").await;
+        eventually_within(30, "all is told", async || oldest().await == 0.0).await;
         node.stop().await;
     }
 
