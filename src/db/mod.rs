@@ -40,6 +40,7 @@ mod sent;
 mod shards;
 mod sqlite;
 mod sqlite_text;
+mod unverified;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,7 @@ pub use pool::Pool;
 pub use postgres::PgConn;
 pub use replica::{PageReads, Replica, ReplicaConfig, ReplicaState, look_at_replica, statements as replica_statements};
 pub use shards::Shards;
+pub use unverified::unverified;
 
 /// How soon Postgres notices that nobody is at the other end of a connection: after 4 s of silence
 /// it asks, three times, every 2 s. (An answer of its own that nobody takes it gives up as soon.)

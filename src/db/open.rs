@@ -201,12 +201,16 @@ pub(super) fn check_url(config: &StoreConfig, url: &SecretString, variable: &str
     postgres_options(config, url, variable).map(drop)
 }
 
+/// An address of Postgres; None where it is no such thing.
+pub(super) fn address(url: &SecretString) -> Option<PgConnectOptions> {
+    // The parser's error may repeat parts of the URL, so it is not shown. It takes any scheme.
+    let text = Some(url.expose_secret()).filter(|url| url.starts_with("postgres://") || url.starts_with("postgresql://"))?;
+    PgConnectOptions::from_str(text).ok()
+}
+
 /// How Postgres is connected to at the address in this variable.
 fn postgres_options(config: &StoreConfig, url: &SecretString, variable: &str) -> Result<PgConnectOptions, String> {
-    // The parser's error may repeat parts of the URL, so it is not shown. It takes any scheme.
-    let text = Some(url.expose_secret()).filter(|url| url.starts_with("postgres://") || url.starts_with("postgresql://"));
-    let options = text.and_then(|url| PgConnectOptions::from_str(url).ok());
-    let options = options
+    let options = address(url)
         .ok_or_else(|| format!("{variable} is not a valid postgres:// URL"))?
         .application_name("headmark")
         .options([

@@ -14,6 +14,7 @@ use crate::app::notify::Notifier;
 use crate::app::serve::{HttpConfig, Stop, Threads, files};
 use crate::app::{serve, signals, telemetry};
 use crate::base::clock::Clock;
+use crate::db::unverified;
 
 pub(super) fn run(config: &Config) -> Result<(), Failure> {
     telemetry::init_logs(&config.logs.filter, config.logs.format.is_json())?;
@@ -24,6 +25,9 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
 async fn node(config: &Config) -> Result<(), String> {
     let mut told_to_stop = pin!(signals::told_to_stop());
     files::allow(config.http.all_connections());
+    for variable in unverified(&config.stores, &config.replica) {
+        tracing::warn!(variable, "Postgres may be connected to in clear text, or at another server: add sslmode=verify-full to the URL");
+    }
     // Bound first: a port that is taken is told before anything is opened.
     let (listener, address) = listen(config.http.listen).await?;
     let admin = match config.http.admin_listen {

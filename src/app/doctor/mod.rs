@@ -11,7 +11,7 @@ mod stores;
 
 use crate::app::config::Config;
 use crate::base::clock::Clock;
-use crate::db::{Db, look_at_replica};
+use crate::db::{Db, look_at_replica, unverified};
 
 pub use self::backups::Backups;
 pub use self::finding::{Finding, State};
@@ -30,6 +30,7 @@ pub async fn examine(config: &Config, backups: Option<&Backups>, service: Option
     };
     told(machine::examine(config));
     told(backups.map(|backups| backups.examine(Clock::System.now())).into_iter().collect());
+    told(unverified(&config.stores, &config.replica).into_iter().map(stores::unverified).collect());
     told(database(config).await);
     match look_at_replica(&config.replica, &config.stores).await {
         Ok(None) => {}

@@ -51,6 +51,13 @@ pub(super) fn of_database(facts: &DbFacts, config: &Config, before_ms: i64, afte
     findings
 }
 
+/// What to say of the address in this variable, at which no certificate is looked at.
+pub(super) fn unverified(variable: &'static str) -> Finding {
+    let about = if variable == "DATABASE_URL" { "postgres" } else { "replica" };
+    let what = format!("{variable} may be connected to in clear text, or at another server than is meant");
+    Finding::warning(about, what, "add sslmode=verify-full to the URL, and sslrootcert=<file> where the CA is your own")
+}
+
 /// Judges a replica.
 pub(super) fn of_replica(facts: &DbFacts) -> Finding {
     if !facts.is_standby {
@@ -275,6 +282,13 @@ mod tests {
         assert_eq!(of_replica(&postgres(&[])).state, State::Failure);
         assert_eq!(of_replica(&DbFacts { is_standby: true, ..postgres(&[]) }).state, State::Ok);
         assert_eq!(no_replica("refused").state, State::Failure);
+    }
+
+    #[test]
+    fn an_address_without_a_look_at_the_certificate_is_named() {
+        let [database, replica] = ["DATABASE_URL", "HEADMARK_REPLICA_URL"].map(unverified);
+        assert_eq!((database.state, database.about, replica.about), (State::Warning, "postgres", "replica"));
+        assert!(replica.what.starts_with("HEADMARK_REPLICA_URL may") && replica.fix.unwrap().contains("sslmode=verify-full"));
     }
 
     #[test]
