@@ -11,5 +11,6 @@ pub mod heads;
 pub mod idempotency;
 pub mod lanes;
 pub mod marks;
+mod own_turns;
 pub mod pairs;
 pub mod turns;

@@ -31,7 +31,6 @@ mod lane;
 mod local_locks;
 mod log;
 mod needs;
-mod own_turns;
 mod pace;
 mod place;
 mod queue;

@@ -18,13 +18,13 @@ use super::finish::Finisher;
 use super::known_users::KnownUsers;
 use super::lane::Lane;
 use super::local_locks::LocalLocks;
-use super::own_turns::OwnTurns;
 use super::pace::Pace;
 use super::ticket::{Reply, Ticket};
 use super::{Job, LaneConfig, LaneEngines, Verdict, unknown_outcome};
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::db::Owners;
 use crate::engine::idempotency::MAX_KEYS_PER_BATCH;
+use crate::engine::own_turns::OwnTurns;
 
 /// How long a command waits for an idempotency key that a transaction elsewhere holds.
 const KEY_WAIT: Duration = Duration::from_secs(5);
@@ -32,6 +32,10 @@ const KEY_WAIT: Duration = Duration::from_secs(5);
 /// What weighs no more than this is never large, however few changes a batch may take: a request of
 /// many items, or a page of fan-out.
 pub const MIN_LARGE: u32 = 1000;
+
+/// Of one user's own writes of many changes at most this part of a queue's room is in the queues, and so many changes.
+const OWN_PART: u32 = 10;
+const MAX_OWN_CHANGES: u32 = 1000;
 
 /// How many keys are tried for one of another lane: where they are hashed, half of them have one with two
 /// lanes.
@@ -124,7 +128,7 @@ impl Lanes {
         let timeout = Duration::from_millis(config.write_timeout_ms);
         Self {
             lanes: Arc::new(lanes),
-            own_turns: Arc::new(OwnTurns::new(config.lane_queue)),
+            own_turns: Arc::new(OwnTurns::new((config.lane_queue / OWN_PART).clamp(1, MAX_OWN_CHANGES))),
             owners: engines.owners.clone(),
             closing,
             tasks,

@@ -1,5 +1,5 @@
-//! The turns of users' own writes of many changes: of each user only so many changes are in the queues at a
-//! time, so that none fills them.
+//! Turns that each user has for itself: of each user only so much is under way at a time, so that none takes all
+//! of what users share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +10,13 @@ use tokio::time::Instant;
 use crate::base::id_hash::IdHash;
 use crate::base::ids::UserId;
 
-/// Of one user's own writes at most this part of a queue's room, and so many changes.
-const PART: u32 = 10;
-const MAX_CHANGES: u32 = 1000;
-
 /// How many turns may at least be remembered before those that nobody holds or waits for are forgotten.
 const REMEMBERED: usize = 1024;
 
 /// Each user's places, where somebody has any or waits for some.
 #[derive(Debug)]
 pub(super) struct OwnTurns {
-    /// How many changes a user has places for.
+    /// How many a user has.
     places: u32,
     users: Mutex<Users>,
 }
@@ -34,16 +30,16 @@ struct Users {
 }
 
 impl OwnTurns {
-    /// For queues with room for so many changes.
-    pub(super) fn new(room: u32) -> Self {
-        Self { places: (room / PART).clamp(1, MAX_CHANGES), users: Mutex::new(Users { turns: HashMap::default(), look_at: REMEMBERED }) }
+    /// So many places for each user.
+    pub(super) fn new(places: u32) -> Self {
+        Self { places, users: Mutex::new(Users { turns: HashMap::default(), look_at: REMEMBERED }) }
     }
 
-    /// Waits for places for so many changes of a user, or for all where that are more. They are kept
-    /// until what is returned is dropped. None where the time is over before.
-    pub(super) async fn take(&self, user: UserId, changes: u32, give_up: Instant) -> Option<OwnedSemaphorePermit> {
+    /// Waits for so many places of a user, or for all where that are more. They are kept until what is
+    /// returned is dropped. None where the time is over before.
+    pub(super) async fn take(&self, user: UserId, places: u32, give_up: Instant) -> Option<OwnedSemaphorePermit> {
         let turn = self.of(user);
-        tokio::time::timeout_at(give_up, turn.acquire_many_owned(changes.min(self.places))).await.ok()?.ok()
+        tokio::time::timeout_at(give_up, turn.acquire_many_owned(places.min(self.places))).await.ok()?.ok()
     }
 
     fn of(&self, user: UserId) -> Arc<Semaphore> {
@@ -64,7 +60,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_user_has_so_many_places_and_others_have_their_own() {
-        let turns = OwnTurns::new(200);
+        let turns = OwnTurns::new(20);
         let user = |id: usize| UserId::try_from(i64::try_from(id).unwrap()).unwrap();
         let soon = || Instant::now() + Duration::from_millis(20);
         let first = turns.take(user(1), 15, soon()).await;
@@ -82,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_many_hold_turns_not_each_call_looks_at_all() {
-        let turns = OwnTurns::new(200);
+        let turns = OwnTurns::new(20);
         let of = |ids: std::ops::Range<usize>| ids.map(|id| turns.of(UserId::try_from(i64::try_from(id).unwrap()).unwrap()));
         let look_at = || turns.users.lock().unwrap().look_at;
         let held: Vec<_> = of(1..2 * REMEMBERED + 1).collect();
