@@ -24,7 +24,6 @@ use crate::base::clock::Clock;
 use crate::db::{PageReads, Replica};
 use crate::engine::events::{Bell, Publisher};
 use crate::engine::lanes::{self, Lanes};
-use crate::engine::turns::Turns;
 use crate::features::groups::changes::GroupChanges;
 use crate::features::groups::fan_out;
 use crate::features::groups::fan_out_queue::FanOut;
@@ -86,7 +85,7 @@ impl App {
         };
         let clocks = ClockCheck::begin(db.clone(), config, clock.clone()).await?;
         let lanes = Lanes::start(&config.lanes, &engines);
-        let turns = Arc::new(Turns::new(config.polls.sql_reads, Duration::from_millis(config.polls.sql_read_wait_ms)));
+        let turns = config.polls.turns(db.read_connections());
         let Readers { entries, last_seen, views, chats, summaries } = Readers::new(config, &stores, &lanes, &turns, &clock);
         let polling = Arc::new(Polling {
             cache: Arc::clone(cache),

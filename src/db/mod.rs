@@ -227,6 +227,12 @@ impl Db {
         }
     }
 
+    /// How many reads outside of lanes may run at once.
+    #[must_use]
+    pub fn read_connections(&self) -> usize {
+        self.reads().size()
+    }
+
     /// Whether several processes may share this database.
     #[must_use]
     pub fn is_shared(&self) -> bool {

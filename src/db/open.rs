@@ -349,6 +349,7 @@ mod tests {
             }
             let settings = Settings::parse_from(["test", "--data-dir", dir.to_str().unwrap()]);
             let (db, _lock) = open_sqlite(&settings.store).await.unwrap();
+            assert_eq!(db.read_connections(), 8, "no more than that, whatever the setting");
             let mut conn = db.connect().await.unwrap();
             assert_eq!(conn.page_bytes().await.unwrap(), bytes);
             let Conn::Sqlite(conn) = &mut conn else { panic!("SQLite") };

@@ -18,11 +18,14 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// So many at once; the others wait for so long. Lists and look-ups may have half of them.
+    /// So many at once; the others wait for so long. Lists and look-ups may have half of them, and no more than half of
+    /// the connections: one that has a turn may still wait for a connection, and so would all polls, and the looks at
+    /// heads that tell whether polls are current.
     #[must_use]
-    pub fn new(turns: u32, wait: Duration) -> Self {
-        let places = |turns: u32| Semaphore::new(usize::try_from(turns).unwrap_or(usize::MAX));
-        Self { turns: places(turns), lists: places((turns / 2).max(1)), wait }
+    pub fn new(turns: u32, connections: usize, wait: Duration) -> Self {
+        let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+        let lists = (turns.min(connections) / 2).max(1);
+        Self { turns: Semaphore::new(turns), lists: Semaphore::new(lists), wait }
     }
 
     /// Waits for a turn, which lasts until what is returned is dropped.
@@ -43,7 +46,7 @@ impl Turns {
     }
 
     /// The same for what is no poll of a user's own numbers, such as a list: however many of these come, half of
-    /// the turns are left to polls.
+    /// the turns, and of the connections, are left to polls.
     ///
     /// # Errors
     /// When no turn comes in time, or the database is away.
@@ -85,7 +88,7 @@ mod tests {
 
     #[tokio::test]
     async fn lists_leave_half_of_the_turns_to_polls() {
-        let turns = Arc::new(Turns::new(4, Duration::from_millis(10)));
+        let turns = Arc::new(Turns::new(4, 16, Duration::from_millis(10)));
         let list = async || {
             let (begun, has_begun) = tokio::sync::oneshot::channel();
             let read = async move {
@@ -105,6 +108,14 @@ mod tests {
         while turns.read_list(async { Ok(()) }).await.is_err() {}
         assert!(turns.take().await.is_ok());
         drop(polls);
-        assert!(Turns::new(1, Duration::from_millis(10)).read_list(async { Ok(()) }).await.is_ok(), "one of one");
+        assert!(Turns::new(1, 16, Duration::from_millis(10)).read_list(async { Ok(()) }).await.is_ok(), "one of one");
+    }
+
+    #[test]
+    fn lists_leave_half_of_the_connections_too() {
+        for (turns, connections, lists) in [(32, 16, 8), (32, 8, 4), (32, 3, 1), (32, 1, 1), (6, 16, 3), (1, 16, 1)] {
+            let found = Turns::new(turns, connections, Duration::ZERO).lists.available_permits();
+            assert_eq!(found, lists, "{turns} turns, {connections} connections");
+        }
     }
 }

@@ -18,9 +18,11 @@ mod unread;
 mod wanted;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 
+use crate::engine::turns::Turns;
 use crate::http::shares::{Bounds, Shares};
 
 pub use self::chats::ChatPart;
@@ -63,6 +65,12 @@ pub struct PollConfig {
 }
 
 impl PollConfig {
+    /// The turns to read the database, which has so many connections for reads.
+    #[must_use]
+    pub fn turns(&self, connections: usize) -> Arc<Turns> {
+        Arc::new(Turns::new(self.sql_reads, connections, Duration::from_millis(self.sql_read_wait_ms)))
+    }
+
     /// Checks the bounds on waiting polls against each other.
     ///
     /// # Errors

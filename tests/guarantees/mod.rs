@@ -8,7 +8,7 @@
 //! - Every number is what a naive model says: `all_kinds`, `concurrent`, `model`,
 //!   `skew`.
 //! - Counts equal lists, and nobody sees what is secret: `follows`, `relations`, `contents`.
-//! - Whatever the load, everything is bounded: `bounds`, `locks`.
+//! - Whatever the load, everything is bounded: `bounds`, `locks`, `turns`.
 //! - Whoever has a push device, the last change of its numbers is told: `push`.
 //! - A replica is read for what may be a moment old, and never when it is older: `replicas`.
 //! - Both engines run every statement, and migrations run while nodes serve: `errors`,
@@ -64,5 +64,6 @@ mod stores;
 mod storm;
 mod together;
 mod truth;
+mod turns;
 mod upgrade;
 mod user_marks;

@@ -95,6 +95,8 @@ impl Opener {
 #[derive(Debug)]
 pub struct Pool {
     opener: Opener,
+    /// How many connections there may be.
+    size: usize,
     /// One for each connection that may still be opened; closed with the pool.
     places: Arc<Semaphore>,
     residents: Arc<Residents>,
@@ -161,7 +163,12 @@ impl Pool {
         let places = Arc::new(Semaphore::new(connections));
         let spare = Semaphore::new(connections / SPARE);
         let (residents, shelves, generation) = (Arc::default(), Mutex::default(), AtomicU64::new(0));
-        Self { opener, places, residents, shelves, acquire_timeout, spare, generation }
+        Self { opener, size: connections, places, residents, shelves, acquire_timeout, spare, generation }
+    }
+
+    /// How many connections there may be.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
 
     /// Whether there is a connection to spare for what is rare and may take its time, so that reads need not wait

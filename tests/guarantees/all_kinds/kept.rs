@@ -47,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 fn without_lists(node: &Node) -> Summaries {
     let state = node.app.state();
     let (db, cache, guard, heads) = (state.db.clone(), Arc::clone(&state.cache), Arc::clone(&state.guard), Arc::clone(&state.heads));
-    let turns = Arc::new(Turns::new(16, Duration::from_secs(5)));
+    let turns = Arc::new(Turns::new(16, 16, Duration::from_secs(5)));
     let config = FeedConfig { feed_cache_bytes: 1 << 20, post_ttl_days: 0 };
     let feeds = Arc::new(Feeds::new(&config, db.clone(), cache, guard, Arc::clone(&heads), turns));
     let chats = Arc::new(Chats::new(db.clone(), Arc::clone(&heads)));

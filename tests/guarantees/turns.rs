@@ -1,0 +1,48 @@
+//! Reads of the database that take long leave room for the others, on a node whose polls and lists wait for a table
+//! that is locked.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::support::{Client, Hand, Tier, World, eventually};
+
+async fn ask_again(client: Client, path: &'static str) {
+    for _ in 0..1000 {
+        drop(client.get(path).await);
+    }
+}
+
+/// So many clients that ask for this again and again.
+fn crowd(clients: usize, client: &Client, path: &'static str) -> Vec<AbortOnDropHandle<()>> {
+    (0..clients).map(|_| AbortOnDropHandle::new(tokio::spawn(ask_again(client.clone(), path)))).collect()
+}
+
+/// The looks at shared heads go over the connections that lists have, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_that_take_long_leave_connections_to_polls() {
+    let world = World::new(Tier::Server).await;
+    // A list waits for the lock for longer than what was heard of heads counts as new.
+    let node = world
+        .node_with(&["--db-connections", "4", "--statement-timeout-ms", "4000", "--db-acquire-timeout-ms", "10000", "--scrub-users", "0"])
+        .await;
+    let client = &node.client;
+    client.summary(42).await;
+    client.get("/v1/users/7/following").await.ok();
+    let (mut hand, mut other) = (Hand::on(&world).await, Hand::on(&world).await);
+    hand.run("begin; lock table following in access exclusive mode").await;
+    let began = Instant::now();
+    let lists = crowd(24, client, "/v1/users/7/following");
+    eventually("lists wait for the table", async || other.waiting().await >= 2).await;
+    // As many as may read at once.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(node.app.state().heads.catch_up().await.is_ok(), "a look finds a connection");
+    while began.elapsed() < Duration::from_millis(3500) {
+        let summary = client.summary(42).await;
+        assert_eq!(summary["degraded"], false, "after {:?}: {summary}", began.elapsed());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drop(lists);
+    hand.release().await;
+    node.stop().await;
+}
