@@ -229,7 +229,7 @@ async fn one(state: &ChatListContext, user: UserId, asked: Asked, params: WaitPa
     let read = |seen: Seen| async move {
         // Also where the client has the answer: without a message, the erasure changes nothing in the chat.
         if let Asked::Direct(peer) = asked {
-            state.groups.entries.refuse_erased_to_others(peer).await?;
+            state.groups.entries.refuse_erased_peer(peer).await?;
         }
         chat_list::read(state, user, asked, seen, tags).await
     };

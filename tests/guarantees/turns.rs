@@ -1,10 +1,15 @@
 //! Reads of the database that take long leave room for the others, on a node whose polls and lists wait for a table
 //! that is locked.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headmark::base::ids::UserId;
+use headmark::db::DbResult;
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::both_tiers;
 use crate::support::{Client, Hand, Tier, World, eventually};
 
 async fn ask_again(client: Client, path: &'static str) {
@@ -45,4 +50,33 @@ async fn lists_that_take_long_leave_connections_to_polls() {
     drop(lists);
     hand.release().await;
     node.stop().await;
+}
+
+both_tiers! {
+    /// Look-ups begin with it, and any user may ask for them.
+    async fn a_look_for_erased_users_takes_a_turn_of_look_ups(world: World) {
+        let node = world.node_with(&["--sql-reads", "2", "--sql-read-wait-ms", "20000", "--scrub-users", "0"]).await;
+        let state = node.app.state();
+        let (began, has_turn) = oneshot::channel();
+        let (go_on, waits) = oneshot::channel::<()>();
+        let turns = Arc::clone(&state.receipts.turns);
+        let list = tokio::spawn(async move {
+            let until_told = async {
+                began.send(()).unwrap();
+                waits.await.unwrap();
+                DbResult::Ok(())
+            };
+            turns.read_list(until_told).await
+        });
+        has_turn.await.unwrap();
+        let entries = Arc::clone(&state.contexts.inbox.entries);
+        let looking = tokio::spawn(async move { entries.refuse_erased_to_others(UserId::try_from(7).unwrap()).await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!looking.is_finished(), "there are two turns, and one of them is for polls");
+        assert!(state.receipts.turns.take().await.is_ok());
+        go_on.send(()).unwrap();
+        list.await.unwrap().unwrap();
+        looking.await.unwrap().unwrap();
+        node.stop().await;
+    }
 }

@@ -164,14 +164,18 @@ impl Entries {
     /// As [`Self::in_turn`], for a part of an answer that can do without: None where the database cannot be
     /// asked now.
     pub async fn in_turn_or_none<T>(&self, what: &'static str, read: impl Future<Output = DbResult<T>>) -> Option<T> {
+        self.or_none(what, self.in_turn(read)).await
+    }
+
+    async fn or_none<T>(&self, what: &'static str, read: impl Future<Output = Result<T, Error>>) -> Option<T> {
         if self.guard.trust() == Trust::Unsure {
             return None;
         }
-        match self.in_turn(read).await {
+        match read.await {
             Ok(found) => Some(found),
             Err(error) => {
-                // It is shown as missing, and read by the next poll.
-                tracing::debug!(?error, what, "cannot count");
+                // It is shown as missing, and read by the next request.
+                tracing::debug!(?error, what, "cannot be read now");
                 None
             }
         }
@@ -250,19 +254,37 @@ impl Entries {
         self.refuse_erased_among(&[user], |_| String::new()).await
     }
 
-    /// The same for users that a request names, each with its place in the body or the query. It costs
-    /// one statement, whatever their number, and none where all were asked for within a second. Where
-    /// the database cannot be asked now, nobody is refused.
+    /// The same for what one polls of a chat with a peer.
+    ///
+    /// # Errors
+    /// 410.
+    pub async fn refuse_erased_peer(&self, peer: UserId) -> Result<(), Problem> {
+        self.refuse_found(&[peer], |_| String::new(), false).await
+    }
+
+    /// The same for users that a request names, each with its place in the body or the query. It comes before
+    /// look-ups, so it has a turn of theirs.
     ///
     /// # Errors
     /// 410.
     pub async fn refuse_erased_among(&self, users: &[UserId], pointer: impl Fn(usize) -> String) -> Result<(), Problem> {
+        self.refuse_found(users, pointer, true).await
+    }
+
+    /// It costs one statement, whatever their number, and none where all were asked for within a second. Where the
+    /// database cannot be asked now, nobody is refused.
+    async fn refuse_found(&self, users: &[UserId], pointer: impl Fn(usize) -> String, is_list: bool) -> Result<(), Problem> {
         let asked: BTreeSet<_> = users.iter().copied().filter(|user| !self.not_erased.contains_key(user)).collect();
         if asked.is_empty() {
             return Ok(());
         }
         let all: Vec<_> = asked.into_iter().collect();
-        let Some(found) = self.in_turn_or_none("erased users", erased::read(&self.db, &all)).await else { return Ok(()) };
+        let read = erased::read(&self.db, &all);
+        let found = match is_list {
+            true => self.or_none("erased users", self.in_list_turn(read)).await,
+            false => self.in_turn_or_none("an erased peer", read).await,
+        };
+        let Some(found) = found else { return Ok(()) };
         if found.is_empty() {
             all.into_iter().for_each(|user| self.not_erased.insert(user, ()));
             return Ok(());

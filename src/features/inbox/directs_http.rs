@@ -230,7 +230,7 @@ async fn get_direct(state: Served<InboxContext>, path: UserPath, Query(params): 
         let (state, tags) = (state.clone(), &tags);
         async move {
             // Also where the client has the answer: without a message, the erasure changes nothing in the chat.
-            state.entries.refuse_erased_to_others(peer).await?;
+            state.entries.refuse_erased_peer(peer).await?;
             state.poll_directs(user, seen, tags, |now| direct_lists::one(&state.db, user, peer, now)).await
         }
     };
@@ -285,7 +285,7 @@ async fn unread_direct(state: Served<InboxContext>, path: UserPath, body: Body<U
 async fn list_direct_messages(state: Served<InboxContext>, path: UserPath, Query(params): Query<DirectMessagesParams>) -> Result<Response> {
     let (peer, side, limit) = (path.get("peer")?, params.side()?, pages::limit_of(params.limit)?);
     let page = history::page(&state.db, path.user, peer, side, i64::from(limit)).await?;
-    state.entries.refuse_erased_to_others(peer).await?;
+    state.entries.refuse_erased_peer(peer).await?;
     Ok(no_cache(&page))
 }
 
@@ -315,7 +315,7 @@ async fn get_direct_receipts(
         let state = state.clone();
         async move {
             let value = state.entries.in_turn(receipts::read(&state.db, user, peer)).await?;
-            state.entries.refuse_erased_to_others(peer).await?;
+            state.entries.refuse_erased_peer(peer).await?;
             must_share(&state.entries, Some(user)).await?;
             Ok(PolledValue { version: Some(receipts::version(value)), value, changes_at: None })
         }
