@@ -5,7 +5,9 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
+use super::own_turns::OwnTurns;
 use crate::base::error::{Code, Error, Problem};
+use crate::base::ids::UserId;
 use crate::db::{DbResult, in_time};
 
 /// The turns of this node's polls to read the database.
@@ -14,6 +16,8 @@ pub struct Turns {
     turns: Semaphore,
     /// Of these, those that lists and look-ups may have.
     lists: Semaphore,
+    /// Each user's own turn for reads that take long.
+    own: OwnTurns,
     wait: Duration,
 }
 
@@ -25,7 +29,7 @@ impl Turns {
     pub fn new(turns: u32, connections: usize, wait: Duration) -> Self {
         let turns = usize::try_from(turns).unwrap_or(usize::MAX);
         let lists = (turns.min(connections) / 2).max(1);
-        Self { turns: Semaphore::new(turns), lists: Semaphore::new(lists), wait }
+        Self { turns: Semaphore::new(turns), lists: Semaphore::new(lists), own: OwnTurns::new(1), wait }
     }
 
     /// Waits for a turn, which lasts until what is returned is dropped.
@@ -51,7 +55,21 @@ impl Turns {
     /// # Errors
     /// When no turn comes in time, or the database is away.
     pub async fn read_list<T>(&self, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
+        self.read_list_by(Instant::now() + self.wait, read).await
+    }
+
+    /// The same for what takes long and what a user may ask for many times at once: of each user one is read after the
+    /// other, so that none has all turns of lists.
+    ///
+    /// # Errors
+    /// As above; 429 where another one of the user takes too long.
+    pub async fn read_long_list<T>(&self, user: UserId, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
         let give_up = Instant::now() + self.wait;
+        let _own = self.own.take(user, 1, give_up).await.ok_or_else(busy)?;
+        self.read_list_by(give_up, read).await
+    }
+
+    async fn read_list_by<T>(&self, give_up: Instant, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
         let _of_lists = at_latest(give_up, self.lists.acquire()).await?;
         let _turn = at_latest(give_up, self.turns.acquire()).await?;
         Ok(in_time(read).await?)
@@ -72,6 +90,10 @@ async fn at_latest<'a>(
         Ok(Ok(permit)) => Ok(permit),
         _ => Err(overloaded()),
     }
+}
+
+fn busy() -> Error {
+    Problem::new(Code::RateLimited, "Another such request of this user is under way. Try again when it completes.").into()
 }
 
 /// What is said where no turn came in time.
@@ -109,6 +131,20 @@ mod tests {
         assert!(turns.take().await.is_ok());
         drop(polls);
         assert!(Turns::new(1, 16, Duration::from_millis(10)).read_list(async { Ok(()) }).await.is_ok(), "one of one");
+    }
+
+    #[tokio::test]
+    async fn a_user_has_one_long_read_at_a_time() {
+        let turns = Turns::new(8, 16, Duration::from_millis(10));
+        let user = |id: i64| UserId::try_from(id).unwrap();
+        let outcome = turns.read_long_list(user(1), async {
+            let refused = turns.read_long_list(user(1), async { Ok(()) }).await.unwrap_err();
+            assert!(matches!(refused, Error::Problem(problem) if problem.code == Code::RateLimited));
+            assert!(turns.read_long_list(user(2), async { Ok(()) }).await.is_ok());
+            Ok(())
+        });
+        outcome.await.unwrap();
+        assert!(turns.read_long_list(user(1), async { Ok(()) }).await.is_ok(), "the first one is over");
     }
 
     #[test]

@@ -126,14 +126,16 @@ async fn reset_feed(state: Served<SummaryContext>, path: UserPath, body: Body<Re
     let user = path.user;
     let Some(token) = &body.value.up_to else {
         // From SQL, not from memory: the client may have been shown newer posts by another node.
-        let followed = state.summaries.entries.in_turn(store::read_followed(&state.db, user)).await?;
+        let followed = state.summaries.entries.in_long_list_turn(user, store::read_followed(&state.db, user)).await?;
         return Ok(submit(&state, user, followed).await?.into_response());
     };
     let horizon = Horizon::decode(token, user).ok_or_else(|| Problem::invalid("/up_to", "must be a token from this user's feed"))?;
     if state.summaries.parts.feed.feeds.is_forgotten(&horizon, state.clock.now()) {
         return Err(Problem::new(Code::Gone, "The feed token has expired. Load the feed again.").into());
     }
-    let followed = state.summaries.entries.in_turn(store::read_followed_at(&state.db, user, &horizon)).await?;
+    // Up to some dozens of statements, each about everybody whom the user follows.
+    let read = store::read_followed_at(&state.db, user, &horizon);
+    let followed = state.summaries.entries.in_long_list_turn(user, read).await?;
     let written: ResetFeedOut = submit(&state, user, followed).await?.value()?;
     let summary = state.summaries.read(user, FEED, Seen::revision_alone(written.revision)).await;
     let feed = summary.counts.feed.filter(|_| !summary.own_is_stale).ok_or_else(|| after_commit(Error::store_unavailable()))?;

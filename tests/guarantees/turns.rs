@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use headmark::base::ids::UserId;
 use headmark::db::DbResult;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::both_tiers;
-use crate::support::{Client, Hand, Tier, World, eventually};
+use crate::support::{Client, Hand, Reply, Tier, World, eventually};
 
 async fn ask_again(client: Client, path: &'static str) {
     for _ in 0..1000 {
@@ -49,6 +50,45 @@ async fn lists_that_take_long_leave_connections_to_polls() {
     }
     drop(lists);
     hand.release().await;
+    node.stop().await;
+}
+
+async fn reset(client: Client, body: Value) -> Reply {
+    client.post("/v1/users/42/feed/reset", &body).await
+}
+
+/// One reset reads whom a user follows, and may look for many posts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_resets_of_one_user_leave_turns_to_others() {
+    let world = World::new(Tier::Server).await;
+    let node = world.node_with(&["--sql-reads", "4", "--scrub-users", "0"]).await;
+    let client = &node.client;
+    let lists = ["/v1/users/43/notifications", "/v1/users/43/blocks"];
+    for path in lists {
+        client.get(path).await.ok();
+    }
+    let token = client.get("/v1/users/42/feed").await.ok()["token"].clone();
+    let (mut hand, mut other) = (Hand::on(&world).await, Hand::on(&world).await);
+    hand.run("begin; lock table following in access exclusive mode").await;
+    let bodies = [json!({}), json!({"up_to": token})];
+    let resets: Vec<_> = bodies.iter().cycle().take(10).map(|body| tokio::spawn(reset(client.clone(), body.clone()))).collect();
+    eventually("one waits for the table", async || other.waiting().await >= 1).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // A poll, and a list.
+    for path in lists {
+        client.get(path).await.ok();
+    }
+    let mut refused = 0;
+    for reset in resets {
+        let reply = reset.await.unwrap();
+        refused += usize::from(reply.status == 429);
+        assert!(reply.status == 429 || reply.body["code"] == "store_unavailable", "{}", reply.text);
+    }
+    assert!(refused > 0, "none took its turn in time");
+    hand.release().await;
+    for body in bodies {
+        reset(client.clone(), body).await.ok();
+    }
     node.stop().await;
 }
 

@@ -161,6 +161,14 @@ impl Entries {
         self.turns.read_list(read).await
     }
 
+    /// The same for what takes long and what a user may ask for many times at once ([`Turns::read_long_list`]).
+    ///
+    /// # Errors
+    /// When no turn comes in time, or the database is away.
+    pub async fn in_long_list_turn<T>(&self, user: UserId, read: impl Future<Output = DbResult<T>>) -> Result<T, Error> {
+        self.turns.read_long_list(user, read).await
+    }
+
     /// As [`Self::in_turn`], for a part of an answer that can do without: None where the database cannot be
     /// asked now.
     pub async fn in_turn_or_none<T>(&self, what: &'static str, read: impl Future<Output = DbResult<T>>) -> Option<T> {
