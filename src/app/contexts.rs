@@ -189,6 +189,7 @@ impl Engines {
             polling: Arc::clone(&self.polling),
             clock: self.clock.clone(),
             config: config.inbox.clone(),
+            repeated: Lately::default(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The rules of devices, over the rows of a batch.
 
+use serde::Serialize;
+
 use super::devices::{Device, DeviceRows};
 use super::{DeviceOut, MAX_DEVICES};
 use crate::base::clock::UnixMs;
@@ -31,13 +33,23 @@ fn set(rows: &mut Rows, user: UserId, device: &ClientId, row: Option<Device>, no
     push::set_push(rows, user, push, now);
 }
 
+/// A device whose cursor was put. As JSON, the device alone.
+#[derive(Debug, Serialize)]
+pub(super) struct CursorPut {
+    #[serde(flatten)]
+    pub(super) device: DeviceOut,
+    /// Whether the cursor is another than before, or new.
+    #[serde(skip)]
+    pub(super) has_moved: bool,
+}
+
 /// A device has read the inbox up to a row. A cursor never goes back.
-pub(super) fn put_cursor(rows: &mut Rows, user: UserId, device: &ClientId, seq: i64, now: UnixMs) -> Result<DeviceOut, Problem> {
+pub(super) fn put_cursor(rows: &mut Rows, user: UserId, device: &ClientId, seq: i64, now: UnixMs) -> Result<CursorPut, Problem> {
     let head = rows.user(user).inbox_seq;
     let before = seen(rows, user, device, now)?;
     let row = Device { cursor: Some(seq.min(head).max(before.cursor.unwrap_or(0))), ..before };
     set(rows, user, device, Some(row), now);
-    Ok(DeviceOut::new(device.clone(), row, head))
+    Ok(CursorPut { device: DeviceOut::new(device.clone(), row, head), has_moved: row.cursor != before.cursor })
 }
 
 /// Whether services are to hear of every change of the user's numbers because of this device.

@@ -8,11 +8,13 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::device_rules::CursorPut;
 use super::page::{Page, WantedPage};
 use super::{DeviceOut, DevicesOut, InboxCommand, InboxConfig, InboxOut, SentOut, devices};
 use crate::base::clock::Clock;
 use crate::base::error::{Problem, Result};
-use crate::base::ids::{ClientId, MAX_HEAD};
+use crate::base::ids::{ClientId, MAX_HEAD, UserId};
+use crate::base::lately::Lately;
 use crate::db::{Db, in_time};
 use crate::engine::entries::Entries;
 use crate::engine::lanes::{Answer, Job, Lanes};
@@ -37,6 +39,8 @@ pub struct InboxContext {
     pub clock: Clock,
     /// How inboxes are kept.
     pub config: InboxConfig,
+    /// Users whose cursors were put again where they were.
+    pub repeated: Lately<UserId>,
 }
 
 pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
@@ -193,9 +197,16 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
 async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutCursorIn>) -> Result<Answer> {
     let seq = in_range(body.value.seq, 0, MAX_HEAD, || "/seq".to_owned())?;
     let answer = submit(&state, InboxCommand::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await?;
-    // Nothing that the user is shown has changed, but what the peers of its chats are: receipts.
-    state.polling.cache.wake(path.user).await;
-    Ok(answer)
+    let CursorPut { device, has_moved } = answer.value()?;
+    // No revision has changed, but what the peers of the user's chats are shown: receipts. And the pages of the device
+    // begin elsewhere. A repeat may be of one that moved it, on a node that ended before it woke anybody.
+    if has_moved || !state.repeated.has(&path.user) {
+        state.polling.cache.wake(path.user).await;
+    }
+    if !has_moved {
+        state.repeated.changed(path.user);
+    }
+    Ok(Answer::ok(device))
 }
 
 /// Set whether a device gets pushes

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use headmark::base::clock::DAY_MS;
+use headmark::base::ids::UserId;
 use headmark::features::inbox::expiry::sweep_devices;
 use serde_json::{Value, json};
 
@@ -66,6 +67,33 @@ both_tiers! {
         assert_eq!(shown(&client.get("/v1/users/2/directs/1/receipts").await.ok()), (0, 0));
         client.get(&format!("{PATH}?wait=5")).await.problem(400, "wait_needs_tag");
         Node::stop_all(nodes).await;
+    }
+
+    async fn a_cursor_that_stays_wakes_nobody(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        for id in ["a", "b"] {
+            send(client, 1, 2, id).await;
+        }
+        put_cursor(client, "phone", 1).await;
+        let mut listener = node.app.state().polling.cache.listen(UserId::try_from(2).unwrap());
+        listener.ready().await;
+        let mut is_woken = async || tokio::time::timeout(Duration::from_millis(300), listener.woken()).await.is_ok();
+        // It may be the repeat of one after which the node ended.
+        put_cursor(client, "phone", 1).await;
+        // By what was written before, too.
+        while is_woken().await {}
+        for seq in [0, 1, 0, 1] {
+            put_cursor(client, "phone", seq).await;
+        }
+        assert!(!is_woken().await, "it has not moved");
+        put_cursor(client, "tablet", 0).await;
+        assert!(is_woken().await, "a new device");
+        put_cursor(client, "tablet", 2).await;
+        assert!(is_woken().await, "it has moved");
+        put_cursor(client, "tablet", 1).await;
+        assert!(!is_woken().await, "it does not go back");
+        node.stop().await;
     }
 
     async fn what_a_device_has_fetched_stays_fetched_once_it_is_gone(world: World) {
