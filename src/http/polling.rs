@@ -1,10 +1,11 @@
 //! What every route with an `ETag` shares: entity tags, 304, the pace, and waiting for a change.
 //!
 //! A route gives a function that reads its answer; [`poll`] does the rest. `tags.rs` says what a
-//! tag is made from.
+//! tag is made from, `wakers.rs` what makes a held poll look again.
 
 mod tags;
 mod waiting;
+mod wakers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +13,21 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
 pub use self::tags::{Scope, Seen, Version};
 pub use self::waiting::{Waiting, WaitingPlace};
+pub use self::wakers::Wakers;
+use self::wakers::{JITTER_MS, jitter};
 use crate::base::clock::{Clock, UnixMs};
 use crate::base::error::{Code, Error, Fault, Problem};
 use crate::base::ids::UserId;
-use crate::cache::{Cache, Listener, Lookup};
+use crate::cache::{Cache, Lookup};
 use crate::engine::entries::alive;
-use crate::engine::heads::{Changes, Heads};
+use crate::engine::heads::Heads;
 use crate::http::params::IfNoneMatch;
 
 /// The longest `wait`, in seconds.
@@ -38,12 +39,6 @@ const RECHECK: Duration = Duration::from_secs(5);
 
 /// The pause of a waiting poll that finds no turn to read the database.
 const OVERLOADED_PAUSE: Duration = Duration::from_secs(1);
-
-/// How much later than asked a recheck may look, so that many waiters do not come at once.
-const JITTER_MS: u64 = 250;
-
-/// The same after a post: those are many, and a reminder in the feed is in less of a hurry.
-const FEED_JITTER_MS: u64 = 1000;
 
 /// Room for the headers of an answer, with those that the edge and the router add: a map that grows
 /// is copied.
@@ -248,46 +243,11 @@ where
     answer(node, asked, seen, &(resource.read)(seen).await?, &resource.write)
 }
 
-/// What makes a waiting poll look again.
-#[derive(Debug, Default)]
-pub struct Wakers {
-    /// A change of these users' own rows. The answer is 410 once one of them is erased.
-    pub users: [Option<UserId>; 2],
-    /// Whatever this tells of.
-    pub also: Option<watch::Receiver<()>>,
-    /// Whether the heads that users share do, too.
-    pub shared: bool,
-}
-
-impl Wakers {
-    /// A user's own rows, and the heads that users share.
-    #[must_use]
-    pub fn of_user(user: UserId) -> Self {
-        Self { shared: true, ..Self::of_user_alone(user) }
-    }
-
-    /// A user's own rows alone.
-    #[must_use]
-    pub fn of_user_alone(user: UserId) -> Self {
-        Self { users: [Some(user), None], also: None, shared: false }
-    }
-}
-
 /// Without a tag every answer is another than the client has: it would be held for no time at all,
 /// again and again.
 fn wait_needs_tag() -> Problem {
     let detail = "A request with wait must send the ETag of its last response in If-None-Match.";
     Problem::new(Code::WaitNeedsTag, detail).at("wait", "requires If-None-Match")
-}
-
-/// Waits for a change; without a receiver, for ever.
-async fn told(also: &mut Option<watch::Receiver<()>>) {
-    if let Some(receiver) = also
-        && receiver.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
 }
 
 /// Holds the request while the client has the answer already, while the answer is one of `these`,
@@ -296,7 +256,7 @@ async fn told(also: &mut Option<watch::Receiver<()>>) {
 async fn wait_while<T, R, F, W>(
     node: &Polling,
     asked: Asked<'_>,
-    mut wakers: Wakers,
+    wakers: Wakers,
     resource: &Resource<R, W>,
     these: impl Fn(&T) -> bool,
 ) -> Result<Response, Error>
@@ -306,12 +266,9 @@ where
     W: Fn(&T) -> Result<Bytes, Error>,
 {
     let deadline = Instant::now() + Duration::from_secs(u64::from(asked.wait.min(MAX_WAIT_S)));
+    let users = [wakers.user, wakers.peer];
     // Listens before it reads: a change in between would be missed the other way round.
-    let mut listeners = wakers.users.map(|user| user.map(|user| node.cache.listen(user)));
-    for listener in listeners.iter_mut().flatten() {
-        listener.ready().await;
-    }
-    let mut shared = wakers.shared.then(|| node.heads.listen());
+    let mut listening = wakers.listen(&node.cache, &node.heads).await;
     let mut is_first = true;
     loop {
         let seen = asked.seen(node);
@@ -319,7 +276,7 @@ where
             Ok(reading) => reading,
             // Its client would come again at once, and take part in the crowd of those that are not held.
             Err(error) if !is_first && is_overloaded(&error) && Instant::now() < deadline => {
-                let pause = OVERLOADED_PAUSE + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
+                let pause = OVERLOADED_PAUSE + jitter(JITTER_MS);
                 tokio::select! {
                     () = tokio::time::sleep_until(deadline.min(Instant::now() + pause)) => continue,
                     () = node.draining.cancelled() => return Err(error),
@@ -328,24 +285,17 @@ where
             Err(error) => return Err(error),
         };
         if !std::mem::take(&mut is_first) {
-            refuse_erased(node, wakers.users).await?;
+            refuse_erased(node, users).await?;
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let holds = reading.version.is_none() || these(&reading.value) || asked.knows(seen, &reading);
         if !holds || left.is_zero() || node.draining.is_cancelled() {
             return answer(node, asked, seen, &reading, &resource.write);
         }
-        let recheck = RECHECK + Duration::from_millis(rand::rng().random_range(0..JITTER_MS));
-        let recheck = recheck.min(until(node.clock.now(), reading.changes_at));
+        let recheck = (RECHECK + jitter(JITTER_MS)).min(until(node.clock.now(), reading.changes_at));
         // It is read again, and may be large.
         drop(reading);
-        tokio::select! {
-            () = woken(&mut listeners) => {}
-            () = told(&mut wakers.also) => {}
-            () = shared_changed(&mut shared) => {}
-            () = tokio::time::sleep(left.min(recheck)) => {}
-            () = node.draining.cancelled() => {}
-        }
+        listening.next_look(Instant::now() + left.min(recheck), &node.draining).await;
     }
 }
 
@@ -367,33 +317,6 @@ async fn refuse_erased(node: &Polling, users: [Option<UserId>; 2]) -> Result<(),
 /// How long it is until then.
 fn until(now: UnixMs, then: Option<UnixMs>) -> Duration {
     then.map_or(Duration::MAX, |then| Duration::from_millis(u64::try_from(then.0.saturating_sub(now.0)).unwrap_or(0)))
-}
-
-/// Resolves when a user that is listened to is woken; never, where there is none.
-async fn woken([one, other]: &mut [Option<Listener>; 2]) {
-    let woken = async |listener: &mut Option<Listener>| match listener {
-        Some(listener) => listener.woken().await,
-        None => std::future::pending().await,
-    };
-    tokio::select! {
-        () = woken(one) => {}
-        () = woken(other) => {}
-    }
-}
-
-/// Resolves some time after something changed that users share. Anyone who waits for anything is
-/// told, so those that were told at once look at different times; a stream of posts makes each look
-/// at most a few times a second.
-async fn shared_changed(changes: &mut Option<watch::Receiver<Changes>>) {
-    let Some(changes) = changes else { return std::future::pending().await };
-    let before = *changes.borrow();
-    if changes.changed().await.is_err() {
-        return std::future::pending().await;
-    }
-    let after = *changes.borrow_and_update();
-    let most = if before.broadcast_state == after.broadcast_state { FEED_JITTER_MS } else { JITTER_MS };
-    let pause = Duration::from_millis(rand::rng().random_range(0..most));
-    tokio::time::sleep(pause).await;
 }
 
 /// 304 where the client has this version already, else the body; a degraded answer has no tag.

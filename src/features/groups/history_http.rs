@@ -176,7 +176,7 @@ async fn list_group_messages(
         }
     };
     let resource = Resource { read, write: |page: &PageBody| Ok(page.bytes.clone()) };
-    let (asked, wakers) = (Asked { tags: &tags, about: None, wait }, Wakers { users: [user, None], also: changes, shared: true });
+    let (asked, wakers) = (Asked { tags: &tags, about: None, wait }, Wakers { user, peer: None, also: changes, shared: true });
     match place {
         Place::Start | Place::After(_) => polling::poll_after(&state.polling, asked, wakers, resource, |page| page.is_empty).await,
         Place::Before(_) | Place::Around(_) => polling::poll_on(&state.polling, asked, wakers, resource).await,

@@ -95,7 +95,7 @@ async fn list_group_message_changes(
         }
     };
     let resource = Resource { read, write: |page: &PageBody| Ok(page.bytes.clone()) };
-    let (asked, wakers) = (Asked { tags: &tags, about: None, wait }, Wakers { users: [user, None], also: changes, shared: true });
+    let (asked, wakers) = (Asked { tags: &tags, about: None, wait }, Wakers { user, peer: None, also: changes, shared: true });
     polling::poll_after(&state.polling, asked, wakers, resource, |page| page.is_empty).await
 }
 

@@ -321,7 +321,7 @@ async fn get_direct_receipts(
         }
     };
     // What the peer has read, and whether the user may see it.
-    let wakers = Wakers { users: [Some(peer), Some(user)], also: None, shared: false };
+    let wakers = Wakers { user: Some(user), peer: Some(peer), also: None, shared: false };
     let asked = Asked { tags: &tags, about: Some(user), wait };
     polling::poll_on(&state.polling, asked, wakers, Resource { read, write: polling::json::<DirectReceiptsOut> }).await
 }

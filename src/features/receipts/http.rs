@@ -152,7 +152,7 @@ async fn get_receipts(
     };
     // A sender and a service are shown the same.
     let asked = Asked { tags: &tags, about: None, wait };
-    let wakers = Wakers { users: [path.user(), None], also: watch.map(|watch| watch.changes), shared: false };
+    let wakers = Wakers { user: path.user(), peer: None, also: watch.map(|watch| watch.changes), shared: false };
     let mut response = polling::poll_on(&state.polling, asked, wakers, Resource { read, write }).await?;
     pages::add_link(&mut response, &uri, next.get().and_then(Option::as_deref))?;
     Ok(response)
@@ -206,6 +206,6 @@ async fn list_receipts(
     };
     let write = |value: &ScreenfulOut| polling::json(value);
     let asked = Asked { tags: &tags, about: path.user(), wait };
-    let wakers = Wakers { users: [path.user(), None], also: watch.map(|watch| watch.changes), shared: false };
+    let wakers = Wakers { user: path.user(), peer: None, also: watch.map(|watch| watch.changes), shared: false };
     polling::poll_on(&state.polling, asked, wakers, Resource { read, write }).await
 }

@@ -96,6 +96,30 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// A poll that waits must not read the database as often as its peer writes.
+    async fn changes_of_the_peer_wake_a_poll_some_times_a_second(world: World) {
+        let node = world.node_with(&["--scrub-users", "0"]).await;
+        let client = &node.client;
+        for id in ["a", "b"] {
+            send(client, 1, 2, id).await;
+        }
+        put_cursor(client, "phone", 1).await;
+        let tag = client.get(PATH).await.header("etag").to_owned();
+        let poll = wait_for(&node, &tag).await;
+        let statements = async || client.metric("headmark_database_statements_total").await;
+        let (before, began) = (statements().await, Instant::now());
+        while began.elapsed() < Duration::from_secs(2) {
+            node.app.state().polling.cache.wake(UserId::try_from(2).unwrap()).await;
+            tokio::time::sleep(Duration::from_millis(4)).await;
+        }
+        // At most 20 looks, of two statements each, and those of the node itself.
+        let read = statements().await - before;
+        assert!(read < 120.0, "{read} statements");
+        put_cursor(client, "phone", 2).await;
+        assert_eq!(shown(&poll.await.unwrap().ok()), (2, 0));
+        node.stop().await;
+    }
+
     async fn what_a_device_has_fetched_stays_fetched_once_it_is_gone(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let node = world.node_at(&at, &[]).await;
