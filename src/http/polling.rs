@@ -37,8 +37,8 @@ const MAX_WAIT_S: u32 = 60;
 /// connection.
 const RECHECK: Duration = Duration::from_secs(5);
 
-/// The pause of a waiting poll that finds no turn to read the database.
-const OVERLOADED_PAUSE: Duration = Duration::from_secs(1);
+/// The pause of a waiting poll whose look has failed, as the database is busy or away.
+const FAILED_PAUSE: Duration = Duration::from_secs(1);
 
 /// Room for the headers of an answer, with those that the edge and the router add: a map that grows
 /// is copied.
@@ -252,7 +252,7 @@ fn wait_needs_tag() -> Problem {
 
 /// Holds the request while the client has the answer already, while the answer is one of `these`,
 /// and while it is degraded: nobody could tell whether that is news, and to answer it at once would
-/// be a hot loop.
+/// be a hot loop. So would an error that may pass be: it is told when the time is up, unless the first look meets it.
 async fn wait_while<T, R, F, W>(
     node: &Polling,
     asked: Asked<'_>,
@@ -275,8 +275,9 @@ where
         let reading = match (resource.read)(seen).await {
             Ok(reading) => reading,
             // Its client would come again at once, and take part in the crowd of those that are not held.
-            Err(error) if !is_first && is_overloaded(&error) && Instant::now() < deadline => {
-                let pause = OVERLOADED_PAUSE + jitter(JITTER_MS);
+            Err(error) if !is_first && may_pass(&error) && Instant::now() < deadline => {
+                refuse_erased(node, users).await?;
+                let pause = FAILED_PAUSE + jitter(JITTER_MS);
                 tokio::select! {
                     () = tokio::time::sleep_until(deadline.min(Instant::now() + pause)) => continue,
                     () = node.draining.cancelled() => return Err(error),
@@ -299,8 +300,12 @@ where
     }
 }
 
-fn is_overloaded(error: &Error) -> bool {
-    matches!(error, Error::Problem(problem) if problem.code == Code::Overloaded)
+/// Whether the next look may go well: this one found no turn to read the database, or a store was away.
+fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Problem(problem) => matches!(problem.code, Code::Overloaded | Code::StoreUnavailable),
+        Error::Fault(fault) => fault.may_pass(),
+    }
 }
 
 /// Refuses users that were erased while the poll waited.

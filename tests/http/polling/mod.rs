@@ -1,6 +1,7 @@
-//! Polling: tags, 304, the pace, and waiting for a change. `nodes.rs`: never back in time;
-//! `tags.rs`: whose tag is whose.
+//! Polling: tags, 304, the pace, and waiting for a change. `failures.rs`: waiting where the database cannot be read;
+//! `nodes.rs`: never back in time; `tags.rs`: whose tag is whose.
 
+mod failures;
 mod nodes;
 mod tags;
 
