@@ -41,54 +41,42 @@ export function differencesOf(summary: UnreadSummary, explain: Explain): number 
   return linesOf(summary, explain).filter(differs).length + (summary.total === explain.total ? 0 : 1);
 }
 
-/** What the rows say of each number that a poll has, to be compared. */
+/** What the rows say of each number, to be compared. A name that they lack is 0 in them. */
 export function explainedOf(summary: UnreadSummary, explain: Explain): string {
   return linesOf(summary, explain)
-    .filter(({ polled }) => polled !== null)
+    .filter(({ polled, explained }) => polled !== null && explained > 0)
     .map(({ id, explained }) => `${id} ${explained}`)
     .join("\n");
 }
 
 function counters(summary: UnreadSummary, explain: Explain): Line[] {
-  return Object.entries(explain.counters).map(([name, { head, mark, retracted, unread }]) => ({
-    id: `counters.${name}`,
-    kind: "counter",
-    name,
-    polled: summary.counters?.[name]?.unread ?? 0,
-    explained: unread,
-    head,
-    mark,
-    takenBack: sizeOf(retracted),
-    note: retracted === "" ? "" : `taken back: ${retracted}`,
-  }));
+  return byName(summary.counters, explain.counters).map(({ name, polled, terms }) => {
+    const line = { id: `counters.${name}`, kind: "counter", name, polled: polled?.unread ?? 0 };
+    if (!terms) return { ...line, ...onlyPolled(polled?.head) };
+    const { head, mark, retracted, unread } = terms;
+    const note = retracted === "" ? "" : `taken back: ${retracted}`;
+    return { ...line, explained: unread, head, mark, takenBack: sizeOf(retracted), note };
+  });
 }
 
 function channels(summary: UnreadSummary, explain: Explain): Line[] {
-  return Object.entries(explain.broadcasts).map(([name, { head, mark, seq_at_enrolment, gone, unread }]) => ({
-    id: `broadcasts.${name}`,
-    kind: "broadcast",
-    name,
-    polled: summary.broadcasts?.[name]?.unread ?? 0,
-    explained: unread,
-    head,
-    mark: Math.max(mark, seq_at_enrolment),
-    takenBack: gone,
-    note: seq_at_enrolment > mark ? `came when it was at ${seq_at_enrolment}` : "",
-  }));
+  return byName(summary.broadcasts, explain.broadcasts).map(({ name, polled, terms }) => {
+    const line = { id: `broadcasts.${name}`, kind: "broadcast", name, polled: polled?.unread ?? 0 };
+    if (!terms) return { ...line, ...onlyPolled(polled?.head) };
+    const { head, mark, seq_at_enrolment, gone, unread } = terms;
+    const note = seq_at_enrolment > mark ? `came when it was at ${seq_at_enrolment}` : "";
+    return { ...line, explained: unread, head, mark: Math.max(mark, seq_at_enrolment), takenBack: gone, note };
+  });
 }
 
 function dots(summary: UnreadSummary, explain: Explain): Line[] {
-  return Object.entries(explain.dots).map(([name, { head, mark, lit, after_enrolment }]) => ({
-    id: `dots.${name}`,
-    kind: "dot",
-    name,
-    polled: summary.dots?.[name]?.lit ? 1 : 0,
-    explained: lit ? 1 : 0,
-    head,
-    mark,
-    takenBack: null,
-    note: after_enrolment ? (lit ? "lit" : "cleared") : "lit before the user came",
-  }));
+  return byName(summary.dots, explain.dots).map(({ name, polled, terms }) => {
+    const line = { id: `dots.${name}`, kind: "dot", name, polled: polled?.lit ? 1 : 0 };
+    if (!terms) return { ...line, ...onlyPolled(polled?.head) };
+    const { head, mark, lit, after_enrolment } = terms;
+    const note = after_enrolment ? (lit ? "lit" : "cleared") : "lit before the user came";
+    return { ...line, explained: lit ? 1 : 0, head, mark, takenBack: null, note };
+  });
 }
 
 function feed(summary: UnreadSummary, explain: Explain): Line[] {
@@ -136,9 +124,32 @@ function notesOf(level: Level, mentions: number, isAgain: boolean): string {
 }
 
 function notifications(summary: UnreadSummary, explain: Explain): Line[] {
-  return Object.entries(explain.notifications).map(([name, { unread }]) =>
-    ofNoStream("notification", name, summary.notifications?.[name]?.unread ?? 0, unread),
-  );
+  return byName(summary.notifications, explain.notifications).map(({ name, polled, terms }) => {
+    const line = ofNoStream("notification", name, polled?.unread ?? 0, terms?.unread ?? 0);
+    return terms ? line : { ...line, ...onlyPolled() };
+  });
+}
+
+interface Named<Polled, Terms> {
+  name: string;
+  polled: Polled | undefined;
+  terms: Terms | undefined;
+}
+
+/**
+ * Both sides of each name: first the names of the rows, then those that only the poll has. Every
+ * object inherits something called "constructor", and a badge may have that name: hence the maps.
+ */
+function byName<Polled, Terms>(polled: Record<string, Polled> | undefined, terms: Record<string, Terms>): Named<Polled, Terms>[] {
+  const ofPoll = new Map(Object.entries(polled ?? {}));
+  const ofRows = new Map(Object.entries(terms));
+  const names = new Set([...ofRows.keys(), ...ofPoll.keys()]);
+  return [...names].map((name) => ({ name, polled: ofPoll.get(name), terms: ofRows.get(name) }));
+}
+
+/** The rows lack this name: they say 0, and the poll alone has a head. */
+function onlyPolled(head: number | null = null): Pick<Line, "explained" | "head" | "mark" | "takenBack" | "note"> {
+  return { explained: 0, head, mark: null, takenBack: null, note: "only in the poll" };
 }
 
 function shownOf<Term extends { unread: number }>(terms: Term[]): Term[] {

@@ -1,5 +1,5 @@
-import { expect, it } from "vitest";
-import { differs, linesOf, MAX_TERMS } from "../../src/lookup/terms.js";
+import { describe, expect, it } from "vitest";
+import { differencesOf, differs, explainedOf, linesOf, MAX_TERMS } from "../../src/lookup/terms.js";
 import type { Explain } from "../../src/terms.js";
 
 const explain: Explain = {
@@ -51,4 +51,59 @@ it("of thousands of creators, those with unread posts are shown", () => {
   expect(linesOf(summary, explain).find(({ id }) => id === "feed.feed")?.note).toBe(
     `5000 creators, the first ${MAX_TERMS} by unread`,
   );
+});
+
+describe("a number that only the poll has", () => {
+  const more = {
+    ...summary,
+    total: 3,
+    counters: { ...summary.counters, ghost: { unread: 4, head: 6 } },
+    broadcasts: { news: { unread: 1, head: 9 }, old: { unread: 2, head: 5 } },
+    dots: { ...summary.dots, door: { lit: true, head: 8 } },
+    notifications: { ...summary.notifications, alarm: { unread: 5, unseen: 0 } },
+  };
+
+  it("differs from the rows, and comes after theirs", () => {
+    const lines = linesOf(more, explain);
+    expect(lines.filter(differs)).toMatchObject([
+      { id: "counters.ghost", polled: 4, explained: 0, head: 6, mark: null, takenBack: null, note: "only in the poll" },
+      { id: "broadcasts.old", polled: 2, explained: 0, head: 5, mark: null },
+      { id: "dots.door", polled: 1, explained: 0, head: 8, mark: null },
+      { id: "notification.alarm", polled: 5, explained: 0, head: null, mark: null, note: "only in the poll" },
+    ]);
+    expect(lines.map(({ id }) => id).slice(0, 4)).toEqual([
+      "counters.like",
+      "counters.ghost",
+      "broadcasts.news",
+      "broadcasts.old",
+    ]);
+    expect(differencesOf(more, explain)).toBe(4);
+  });
+
+  it("agrees where it is 0", () => {
+    const read = { ...more, counters: { ...more.counters, ghost: { unread: 0, head: 6 } } };
+    expect(differencesOf(read, explain)).toBe(3);
+  });
+
+  it("changes nothing in what the rows say", () => {
+    expect(explainedOf(more, explain)).toBe(explainedOf(summary, explain));
+  });
+
+  it.each(["constructor", "__proto__"])("differs, also with the name %s", (name) => {
+    const only = <Value>(value: Value): Record<string, Value> => ({ [name]: value });
+    const named = {
+      ...summary,
+      counters: only({ unread: 4, head: 6 }),
+      broadcasts: only({ unread: 2, head: 5 }),
+      dots: only({ lit: true, head: 8 }),
+      notifications: only({ unread: 5, unseen: 0 }),
+    };
+    const ids = [`counters.${name}`, `broadcasts.${name}`, `dots.${name}`, `notification.${name}`];
+    const own = linesOf(named, explain).filter((line) => line.name === name);
+    expect(own.map(({ id, polled, explained }) => [id, polled, explained])).toEqual(
+      ids.map((id, at) => [id, [4, 2, 1, 5][at], 0]),
+    );
+    const explained = { ...explain, counters: only({ head: 6, mark: 2, retracted: "", unread: 4 }) };
+    expect(linesOf(summary, explained)[0]).toMatchObject({ name, polled: 0, explained: 4, mark: 2 });
+  });
 });
