@@ -1,6 +1,7 @@
 // Puts what a poll says next to what the rows say: one line for each number.
 
 import type { UnreadSummary } from "@headmark/client";
+import { markOfChannel, markOfGroup } from "../marks.js";
 import type { Explain } from "../terms.js";
 import { sizeOf } from "../ui/strip.js";
 
@@ -65,7 +66,7 @@ function channels(summary: UnreadSummary, explain: Explain): Line[] {
     if (!terms) return { ...line, ...onlyPolled(polled?.head) };
     const { head, mark, seq_at_enrolment, gone, unread } = terms;
     const note = seq_at_enrolment > mark ? `came when it was at ${seq_at_enrolment}` : "";
-    return { ...line, explained: unread, head, mark: Math.max(mark, seq_at_enrolment), takenBack: gone, note };
+    return { ...line, explained: unread, head, mark: markOfChannel(terms), takenBack: gone, note };
   });
 }
 
@@ -98,12 +99,12 @@ function chats(summary: UnreadSummary, explain: Explain): Line[] {
       ...ofNoStream("chats", "chats", summary.chats?.unread ?? 0, unread),
       note: [noteOf(groups.length, "group"), noteOf(directs.length, "direct chat")].join(", "),
     },
-    ...shownOf(groups).map(({ group_id, head, read_seq, unread_from, gone, unread, mentions, level }) => ({
-      ...term(`chats.group.${group_id}`, "group", group_id, unread),
-      head,
-      mark: unread_from === undefined ? read_seq : unread_from - 1,
-      takenBack: gone,
-      note: notesOf(level, mentions, unread_from !== undefined),
+    ...shownOf(groups).map((group) => ({
+      ...term(`chats.group.${group.group_id}`, "group", group.group_id, group.unread),
+      head: group.head,
+      mark: markOfGroup(group),
+      takenBack: group.gone,
+      note: notesOf(group.level, group.mentions, group.unread_from !== undefined),
     })),
     ...shownOf(directs).map(({ peer_id, head, mark, recalled, unread, level }) => ({
       ...term(`chats.direct.${peer_id}`, "direct with", peer_id, unread),

@@ -1,6 +1,7 @@
 // The rows of a phone: those of the guide always, whatever else the user has as well.
 
 import type { UnreadSummary } from "@headmark/client";
+import { markOfChannel, markOfGroup } from "../marks.js";
 import type { Explain } from "../terms.js";
 import type { Stream } from "../ui/strip.js";
 import type { Phone } from "./phone.js";
@@ -37,31 +38,25 @@ export function rowsOf(world: World, phone: Phone): Row[] {
 }
 
 function counterRow(phone: Phone, name: string, summary: UnreadSummary | null, explain: Explain | null): Row {
-  const terms = explain?.counters[name];
   const unread = summary?.counters?.[name]?.unread ?? 0;
-  const stream = terms ?? { head: summary?.counters?.[name]?.head ?? 0, mark: 0 };
   return {
     id: `counters.${name}`,
     label: name === LIKES ? "Likes" : name,
     note: "own head, own mark",
     unread,
-    streams: [{ name: "", stream }],
+    streams: streamOf(explain?.counters, name, (terms) => terms),
     open: () => reset(phone, "counters", name, unread),
   };
 }
 
 function channelRow(phone: Phone, name: string, summary: UnreadSummary | null, explain: Explain | null): Row {
-  const terms = explain?.broadcasts[name];
   const unread = summary?.broadcasts?.[name]?.unread ?? 0;
-  // What was sent before the user came counts as read.
-  const mark = terms ? Math.max(terms.mark, terms.seq_at_enrolment) : 0;
-  const head = terms?.head ?? summary?.broadcasts?.[name]?.head ?? 0;
   return {
     id: `broadcasts.${name}`,
     label: name === NEWS ? "News" : name,
     note: "shared head, own mark",
     unread,
-    streams: [{ name: "", stream: { head, mark } }],
+    streams: streamOf(explain?.broadcasts, name, (terms) => ({ head: terms.head, mark: markOfChannel(terms), gone: terms.gone })),
     open: () => reset(phone, "broadcasts", name, unread),
   };
 }
@@ -75,7 +70,7 @@ function feedRow(world: World, phone: Phone, summary: UnreadSummary | null, expl
     unread: summary?.feed?.unread ?? 0,
     streams: creators
       .slice(0, MAX_STREAMS)
-      .map(({ user_id, head, mark }) => ({ name: world.nameOf(user_id), stream: { head, mark } })),
+      .map(({ user_id, head, mark, gone }) => ({ name: world.nameOf(user_id), stream: { head, mark, gone } })),
     open: () => world.openFeed(phone),
   };
 }
@@ -89,7 +84,9 @@ function chatsRow(world: World, phone: Phone, summary: UnreadSummary | null, exp
     label: "Chats",
     note: directs > 0 ? fromPeople : "groups and directs",
     unread: summary?.chats?.unread ?? 0,
-    streams: groups.slice(0, MAX_STREAMS).map(({ head, read_seq }) => ({ name: "group", stream: { head, mark: read_seq } })),
+    streams: groups
+      .slice(0, MAX_STREAMS)
+      .map((group) => ({ name: "group", stream: { head: group.head, mark: markOfGroup(group), gone: group.gone } })),
     open: () => world.openChats(phone),
   };
 }
@@ -105,6 +102,16 @@ function dotRow(phone: Phone, name: string, summary: UnreadSummary | null): Row 
     streams: [],
     open: () => reset(phone, "dots", name, lit ? 1 : 0),
   };
+}
+
+/**
+ * The stream of this name, and nothing before its mark is known: all of it would look unread. A
+ * badge may have the name "constructor", which every object inherits.
+ */
+function streamOf<Terms>(all: Record<string, Terms> | undefined, name: string, draw: (terms: Terms) => Stream): Row["streams"] {
+  if (!all) return [];
+  const terms = Object.hasOwn(all, name) ? all[name] : undefined;
+  return [{ name: "", stream: terms ? draw(terms) : { head: 0, mark: 0 } }];
 }
 
 function reset(phone: Phone, kind: "counters" | "broadcasts" | "dots", name: string, unread: number): Promise<string> {

@@ -7,23 +7,31 @@ export interface Stream {
   mark: number;
   /** Positions above the mark that were taken back, such as "4 7-9". */
   retracted?: string;
-  /** How many positions above the mark are gone, where nobody says which. */
+  /** How many positions above the mark do not count, where the server does not say which. */
   gone?: number;
 }
 
 const CELLS = 8;
 
 export function Strip({ stream, name }: { stream: Stream; name: string }) {
-  const { head, mark } = stream;
+  const { head, mark, retracted = "", gone = 0 } = stream;
   const first = Math.max(1, head - CELLS + 1);
   const cells = Array.from({ length: head - first + 1 }, (_, at) => first + at);
-  const takenBack = positions(stream.retracted ?? "", first, head);
+  const takenBack = positions(retracted, first, head);
+  // Where some are gone, the page cannot tell which. Where all are, it can.
+  const aboveMark = gone > 0 && gone >= head - mark ? "gone" : "unread";
+  const stateOf = (position: number) => (takenBack.has(position) ? "gone" : position > mark ? aboveMark : "read");
+  const goneInAll = gone + sizeOf(retracted);
   return (
-    <span class="strip" role="img" aria-label={`${name}: mark ${mark}, head ${head}`}>
+    <span
+      class="strip"
+      role="img"
+      aria-label={`${name}: mark ${mark}, head ${head}${goneInAll > 0 ? `, ${goneInAll} gone` : ""}`}
+    >
       <span class="cells">
-        {first > 1 && <i class={mark >= first - 1 ? "cell read" : "cell unread"}>…</i>}
+        {first > 1 && <i class={`cell ${stateOf(first - 1)}`}>…</i>}
         {cells.map((position) => (
-          <i key={position} class={`cell ${stateOf(position, mark, takenBack)}`}>
+          <i key={position} class={`cell ${stateOf(position)}`}>
             {position}
           </i>
         ))}
@@ -31,14 +39,10 @@ export function Strip({ stream, name }: { stream: Stream; name: string }) {
       </span>
       <span class="ends">
         mark {count(mark)} · head {count(head)}
+        {gone > 0 && ` · ${count(gone)} gone`}
       </span>
     </span>
   );
-}
-
-function stateOf(position: number, mark: number, takenBack: Set<number>): string {
-  if (takenBack.has(position)) return "gone";
-  return position > mark ? "unread" : "read";
 }
 
 /** The positions of "4 7-9" from `first` to `last`; a range may be long, what is shown is not. */
