@@ -22,7 +22,7 @@ pub struct Direct {
     pub mark: i64,
     /// How many messages below the mark are unread again.
     pub again: i64,
-    /// With `again`: from which row of the inbox on.
+    /// With `again`, or while expired messages are unread: from which row of the inbox on. 0: after `read_seq`.
     pub unread_from: i64,
     /// How many of the peer's messages above the mark, or unread again, were recalled and are kept.
     pub recalled: i64,
@@ -36,7 +36,7 @@ pub struct Direct {
     pub level: LevelUntil,
     /// How many of the peer's messages have expired.
     pub gone: i64,
-    /// Where in the inbox those of them were that had not been read by then.
+    /// Where in the inbox those of them were that are unread; of more than so many runs, not the lowest.
     pub gone_seqs: Intervals,
     /// The rows of the user's inbox of which the peer does not see whether they are read. As of the
     /// last time when `read_seq` rose.
@@ -97,6 +97,8 @@ impl Direct {
             self.gone_seqs = Intervals::default();
         } else {
             self.gone_seqs.drop_up_to(up_to);
+            // The messages that were left out of the runs are read, too, wherever they were.
+            self.unread_from = self.gone_seqs.first().unwrap_or(self.unread_from);
         }
     }
 
@@ -119,15 +121,23 @@ impl Direct {
 
     /// A message of the peer was recalled whose row has expired. It may still count as unread.
     pub(super) fn recall_expired(&mut self, seq: i64) {
-        if self.gone_seqs.remove(seq) {
+        if self.gone_seqs.remove(seq) || self.is_left_out(seq) {
             self.pass_one();
             self.bound_gone();
         }
     }
 
+    /// Whether an expired message is one of those that count as unread and were left out of the runs. No message is
+    /// recalled twice, so all others below the runs were read.
+    fn is_left_out(&self, seq: i64) -> bool {
+        let left_out = self.gone - self.counted_from() - self.gone_seqs.len();
+        left_out > 0 && self.gone_seqs.first().is_none_or(|first| seq < first) && seq > self.unread_after()
+    }
+
     /// A row of the chat expires. A message that counts as unread stays so until its number is
     /// read, but not one that was recalled.
     pub(super) fn expire(&mut self, row: &Oldest) {
+        let is_first = self.gone <= self.counted_from();
         self.gone = self.gone.max(row.peer_seq);
         if row.own || row.peer_seq <= self.counted_from() {
             return;
@@ -135,10 +145,13 @@ impl Direct {
         if row.recalled {
             self.recalled -= 1;
             self.pass_one();
-        } else {
-            self.gone_seqs.insert(row.seq, row.seq);
-            self.bound_gone();
+            return;
         }
+        if is_first {
+            self.unread_from = row.seq;
+        }
+        self.gone_seqs.insert(row.seq, row.seq);
+        self.bound_gone();
     }
 
     /// Whether a row is shown with the chat in lists, as the last message or as the first unread one.
@@ -154,21 +167,23 @@ impl Direct {
         } else {
             self.mark += 1;
         }
-        if self.again == 0 {
+        if self.again == 0 && self.gone <= self.counted_from() {
             self.unread_from = 0;
         }
     }
 
-    /// Of those that are left out it is known only that they are the lowest.
+    /// Of those that are left out it is known only how many they are, and that they are the lowest.
     fn bound_gone(&mut self) {
         while self.gone_seqs.runs() > MAX_GONE_RUNS {
             self.gone_seqs.drop_first();
         }
     }
 
-    /// The row that is after this in the inbox may be the first unread one.
-    #[must_use]
-    pub fn unread_after(&self) -> i64 {
-        if self.again > 0 { self.unread_from - 1 } else { self.read_seq }
+    /// No message up to this row of the inbox is unread.
+    fn unread_after(&self) -> i64 {
+        if self.unread_from > 0 { self.unread_from - 1 } else { self.read_seq }
     }
 }
+
+#[cfg(test)]
+mod tests;

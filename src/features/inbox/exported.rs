@@ -54,7 +54,7 @@ pub static PARTS: &[ExportPart] = &[
             field("last_at", Shown::Time, "When it came"),
             field("read_seq", Shown::Number, "The row up to which the user has read"),
             field("unread_again", Shown::Number, "The number of messages that the user marked as unread"),
-            field("unread_from", Shown::Position, "The row from which on the user did"),
+            field("unread_from", Shown::Position, "The row from which on messages are unread, if some were marked so or have expired"),
             field("hidden", Shown::Text, "Of which rows the user hides the receipts, after the number of switches"),
             field("level", Shown::With(level), "What of the chat the user's sums count"),
             field("level_until", Shown::Time, "When that ends"),

@@ -288,62 +288,6 @@ proptest! {
     }
 }
 
-/// A message of the peer in a list of its own: whether it is unread, was recalled, and is kept.
-#[derive(Debug, Clone, Copy)]
-struct Theirs {
-    unread: bool,
-    recalled: bool,
-    kept: bool,
-}
-
-proptest! {
-    /// Reads, recalls and expiries of one chat, in which every row is a message of the peer.
-    #[test]
-    fn what_expires_and_is_recalled_counts_as_in_a_list(steps in prop::collection::vec((0..6_u8, 0..12_usize), 1..60)) {
-        let (mut direct, mut list) = (Direct::default(), Vec::<Theirs>::new());
-        for (what, at) in steps {
-            let (len, at) = (list.len(), if list.is_empty() { 0 } else { at % list.len() });
-            let gone = list.iter().take_while(|of| !of.kept).count();
-            let seq = i64::try_from(at + 1).unwrap();
-            match what {
-                0 | 1 => {
-                    list.push(Theirs { unread: true, recalled: false, kept: true });
-                    direct.head += 1;
-                    direct.last_seq = direct.head;
-                }
-                2 if len > 0 => {
-                    let after = list.iter().skip(at + 1).filter(|of| of.recalled && of.kept).count();
-                    let recalled_after = i64::try_from(after).unwrap();
-                    let place = if at >= gone { Place { peer_seq: seq, seq, recalled_after } } else { direct.place_of_expired(seq, recalled_after) };
-                    direct.read(place, seq);
-                    list.iter_mut().take(at + 1).for_each(|of| of.unread = false);
-                }
-                3 if len > 0 && list[at].kept && !list[at].recalled => {
-                    direct.recall(seq);
-                    list[at].recalled = true;
-                }
-                3 if len > 0 && !list[at].recalled => {
-                    direct.recall_expired(seq);
-                    list[at].recalled = true;
-                }
-                4 if gone < len => {
-                    let seq = i64::try_from(gone + 1).unwrap();
-                    direct.expire(&Oldest { peer: user(1), peer_seq: seq, own: false, recalled: list[gone].recalled, seq });
-                    list[gone].kept = false;
-                }
-                5 if at > gone && list.iter().take(at).all(|of| !of.unread) => {
-                    let after = list.iter().skip(at).filter(|of| of.recalled && of.kept).count();
-                    direct.unread_again(Place { peer_seq: seq - 1, seq: seq - 1, recalled_after: i64::try_from(after).unwrap() }, seq);
-                    list.iter_mut().skip(at).for_each(|of| of.unread = true);
-                }
-                _ => {}
-            }
-            let unread = list.iter().filter(|of| of.unread && !of.recalled).count();
-            prop_assert_eq!(direct.unread(), i64::try_from(unread).unwrap(), "{:?} {:?}", direct, list);
-        }
-    }
-}
-
 #[test]
 fn a_users_devices_are_all_found_and_no_others() {
     let mut found = devices::DeviceRows::default();

@@ -7,7 +7,7 @@ use headmark::base::clock::DAY_MS;
 use headmark::features::inbox::expiry::{Walk, sweep};
 use serde_json::{Value, json};
 
-use super::{chats, inbox, message, read, send, seqs, sums, unread};
+use super::{chats, differences, inbox, message, read, send, seqs, sums, unread};
 use crate::both_tiers;
 use crate::support::{Client, Hand, Node, Pause};
 
@@ -21,13 +21,6 @@ async fn recall(client: &Client, user: i64, peer: i64, seq: i64) -> u16 {
 
 async fn history(client: &Client, query: &str) -> Value {
     client.get(&format!("/v1/users/2/directs/1/messages?{query}")).await.ok()
-}
-
-/// What the rows of all users differ in from the numbers.
-async fn differences(node: &Node) -> Vec<String> {
-    let (recount, mut found) = (headmark::maintenance::recount::Recount { user: None, dry_run: true }, Vec::new());
-    recount.run(&node.app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
-    found
 }
 
 both_tiers! {

@@ -7,7 +7,7 @@ use headmark::base::clock::{Clock, DAY_MS};
 use headmark::features::inbox::expiry::{Walk, sweep};
 use serde_json::json;
 
-use super::{chats, fan_out, inbox, message, of_group, read, send, seqs, sums};
+use super::{chats, differences, fan_out, inbox, message, of_group, read, send, seqs, sums};
 use crate::both_tiers;
 use crate::support::{Hand, Node};
 
@@ -111,6 +111,33 @@ both_tiers! {
         assert_eq!((read(client, 2, 1, &json!({"up_to": 1})).await, read(client, 2, 1, &json!({"up_to": 42})).await), (100, 99));
         assert_eq!((read(client, 2, 3, &json!({"up_to": 101})).await, read(client, 2, 3, &json!({"up_to": 102})).await), (70, 69));
         assert_eq!((read(client, 2, 1, &json!({"up_to": 239})).await, read(client, 2, 3, &json!({"up_to": 239})).await, sums(&node, 2).await), (0, 1, (1, 1)));
+        node.stop().await;
+    }
+
+    /// Also where it was left out of the runs, so that its place is not kept.
+    async fn a_recalled_message_is_unread_no_longer_wherever_it_was_when_it_expired(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &[]).await;
+        let client = &node.client;
+        // Those of 1 are at 1, 3, … 239, of which the lowest 20 are in no run.
+        for n in 0..120 {
+            send(client, 1, 2, &format!("a{n}")).await;
+            send(client, 3, 2, &format!("b{n}")).await;
+        }
+        at.fetch_add(29 * DAY_MS, Ordering::SeqCst);
+        // What a device of the sender has yet to fetch is kept.
+        client.put("/v1/users/1/devices/d/cursor", &json!({"seq": 0})).await.ok();
+        at.fetch_add(2 * DAY_MS, Ordering::SeqCst);
+        sweep_all(&node).await;
+        assert_eq!((kept(&node, 240).await, sums(&node, 2).await), (Ok(vec![]), (240, 2)));
+        let recall = async |seq: i64| {
+            assert_eq!(client.delete(&format!("/v1/users/1/directs/2/messages/{seq}")).await.status, 204);
+            sums(&node, 2).await.0
+        };
+        assert_eq!((recall(5).await, recall(60).await, recall(5).await), (239, 238, 238));
+        assert_eq!((read(client, 2, 1, &json!({"up_to": 1})).await, recall(6).await), (99, 219), "those in no run are read together");
+        assert_eq!((read(client, 2, 1, &json!({})).await, sums(&node, 2).await), (0, (120, 1)));
+        assert_eq!(differences(&node).await, Vec::<String>::new());
         node.stop().await;
     }
 

@@ -75,6 +75,13 @@ async fn sums(node: &Node, user: i64) -> (i64, i64) {
     rows.first().copied().unwrap_or_default()
 }
 
+/// What the rows of all users differ in from the numbers.
+async fn differences(node: &Node) -> Vec<String> {
+    let (recount, mut found) = (headmark::maintenance::recount::Recount { user: None, dry_run: true }, Vec::new());
+    recount.run(&node.app.state().db, |difference| found.push(difference.to_string())).await.unwrap();
+    found
+}
+
 /// Puts rows of groups into inboxes, as a group's fan-out does.
 #[derive(Debug)]
 struct FanOut(Vec<(UserId, GroupRun)>);
