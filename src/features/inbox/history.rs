@@ -79,13 +79,16 @@ impl Found {
         let Self { mut older, mut newer, head } = self;
         let (has_older, has_newer) = (cut(&mut older, older_limit), cut(&mut newer, newer_limit));
         let [newest, oldest] = [newer.last().or(older.first()), older.last().or(newer.first())].map(|item| item.map(|item| item.seq));
-        let (asked, is_before) = match side {
-            Side::Start => (0, false),
-            Side::After(seq) | Side::Around(seq) => (seq, false),
-            Side::Before(seq) => (seq, true),
+        // Where the next pages begin if this one has no message.
+        let (end, begin) = match side {
+            Side::Start => (head, None),
+            Side::After(seq) => (seq.max(head), None),
+            Side::Before(seq) => (seq.saturating_sub(1).min(head), Some(seq)),
+            // Messages that come later may be before a place beyond the head, and were not shown.
+            Side::Around(seq) => (head, Some(seq)),
         };
-        let next_after = newest.unwrap_or(if is_before { asked.saturating_sub(1).min(head) } else { asked.max(head) });
-        let next_before = matches!(side, Side::Before(_) | Side::Around(_)).then(|| oldest.unwrap_or(asked));
+        let (next_after, next_before) = (newest.unwrap_or(end), begin.map(|begin| oldest.unwrap_or(begin)));
+        let is_before = matches!(side, Side::Before(_));
         let (has_more, has_older) = if is_before { (has_older, None) } else { (has_newer, next_before.map(|_| has_older)) };
         if !is_before {
             older.reverse();

@@ -63,6 +63,22 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn a_page_around_a_place_beyond_the_end_leads_past_no_message(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        send(client, 3, 2, "a").await;
+        for expected in [1, 2] {
+            let page = history(client, "around=100").await;
+            assert_eq!((&page["head"], &page["next_after"], &page["has_more"]), (&json!(expected), &json!(expected), &json!(false)));
+            let seq = send(client, 1, 2, &format!("m{expected}")).await;
+            assert_eq!(seqs(&history(client, &format!("after={}", page["next_after"])).await), [seq]);
+        }
+        // All has been shown up to the head, but not up to the place.
+        assert_eq!(seqs(&history(client, "around=100").await), [2, 3]);
+        assert_eq!(history(client, "after=100").await["next_after"], 100, "a client that names a place stays there");
+        node.stop().await;
+    }
+
     async fn a_chat_is_unread_again_until_it_is_read(world: World) {
         let nodes = world.nodes().await;
         let (client, other) = (&nodes[0].client, &nodes.last().unwrap().client);
