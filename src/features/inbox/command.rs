@@ -365,7 +365,8 @@ fn expire(rows: &mut Rows, user: UserId, up_to: i64, seen_since: UnixMs) {
     if up_to < 1 {
         return;
     }
-    let oldest = rows.get::<InboxRows>().oldest(user);
+    // The chats of an erased user go with its inbox, and one that has gone must not come back.
+    let oldest = if rows.is_erased(user) { Vec::new() } else { rows.get::<InboxRows>().oldest(user) };
     let mut is_shown = false;
     for row in oldest.iter().take_while(|row| row.seq <= up_to) {
         let before = rows.get::<InboxRows>().direct(user, row.peer);

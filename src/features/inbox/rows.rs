@@ -192,11 +192,13 @@ impl InboxRows {
         self.empty_chats.set(&user, count + more);
     }
 
-    /// The direct messages of a user that may go, in the order of seq.
+    /// The direct messages of a user that may go, in the order of seq. Those that the batch has made tombstones of are
+    /// of no chat any more.
     #[must_use]
     pub fn oldest(&self, user: UserId) -> Vec<Oldest> {
         let is_recalled = |seq: i64| self.recalled.look(&(user, seq)).is_some_and(Option::is_some);
         let rows = self.oldest.get(&user).into_iter().flatten();
+        let rows = rows.filter(|row| row.seq > self.forgotten.get(&(user, row.peer)));
         rows.map(|row| Oldest { recalled: row.recalled || is_recalled(row.seq), ..*row }).collect()
     }
 
