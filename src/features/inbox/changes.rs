@@ -57,6 +57,17 @@ pub(super) fn set_direct(rows: &mut Rows, user: UserId, peer: UserId, mut direct
     change_direct(rows, user, peer, |inbox| inbox.set_direct(user, peer, direct));
 }
 
+/// Of a chat whose peer is erased nothing is unread from now on, however long its rows and the chat itself are left.
+pub fn end_unread(rows: &mut Rows, user: UserId, peer: UserId, now: UnixMs) {
+    // The chats of an erased user go with its inbox, and one that has gone must not come back.
+    if rows.is_erased(user) {
+        return;
+    }
+    let mut direct = rows.get::<InboxRows>().direct(user, peer);
+    direct.end_unread();
+    set_direct(rows, user, peer, direct, now);
+}
+
 /// The user blocks or mutes the peer, or no longer: while it does, the chat counts in no sum. With the
 /// chat itself nothing happens, so that all is as if there had been none of it once it ends.
 pub fn set_direct_silence(rows: &mut Rows, user: UserId, peer: UserId, silence: impl Fn(&mut Silence)) {

@@ -102,6 +102,12 @@ impl Direct {
         }
     }
 
+    /// Nothing is unread any more, although the user has not read it.
+    pub(super) fn end_unread(&mut self) {
+        (self.mark, self.again, self.unread_from, self.recalled) = (self.head, 0, 0, 0);
+        self.gone_seqs = Intervals::default();
+    }
+
     /// Messages from a row on are unread again; `before` is the place of the row before it. What is
     /// unread already stays so.
     pub(super) fn unread_again(&mut self, before: Place, from: i64) {

@@ -3,7 +3,7 @@
 //! stop being unread.
 
 use super::Direct;
-use super::changes::set_direct;
+use super::changes::{end_unread, set_direct};
 use super::rows::InboxRows;
 use crate::base::clock::UnixMs;
 use crate::base::error::{Problem, Result};
@@ -149,9 +149,8 @@ impl lanes::Command for ForgetPeer {
             // An empty part would still have the peer's name.
             rows.read_entry_again(self.user);
         } else {
-            // The chat counts nothing from the first rows on: what is left of it tells no number any more.
-            let left = rows.get::<InboxRows>().direct(self.user, self.peer);
-            set_direct(rows, self.user, self.peer, Direct { mark: left.head, again: 0, recalled: 0, ..left }, now);
+            // From the first rows on: what is left of the chat tells no number any more.
+            end_unread(rows, self.user, self.peer, now);
         }
         Ok(Answer::no_content())
     }

@@ -54,7 +54,7 @@ use crate::base::clock::UnixMs;
 use crate::base::ids::{ClientId, GroupId, UserId};
 use crate::features::level::Level;
 
-pub use changes::{append_runs, set_direct_silence};
+pub use changes::{append_runs, end_unread, set_direct_silence};
 pub use command::InboxCommand;
 pub use config::InboxConfig;
 pub use direct::{Direct, Place};

@@ -16,6 +16,7 @@ use crate::base::ids::UserId;
 use crate::db::{Column, Db, DbResult, Statement, Type};
 use crate::engine::lanes::{self, Answer, Names, Needs, Rows};
 use crate::engine::pairs::Pair;
+use crate::features::inbox::end_unread;
 use crate::features::inbox::rows::InboxRows;
 use crate::features::removals::{Progress, Step, delete_own, user_of};
 
@@ -136,6 +137,12 @@ impl lanes::Command for EraseRelations {
                 end(rows, pair, &follow, &self.badges);
             }
             requests::end(rows, pair, self.badges.request.as_ref());
+            let relations = rows.get::<RelationRows>();
+            let is_silenced = relations.blocks(pair) || relations.mute(pair).is_some();
+            if is_silenced && pair.followee == self.user {
+                // Else the sums would count the chat until it goes, which comes much later.
+                end_unread(rows, pair.follower, self.user, now);
+            }
             if rows.get::<RelationRows>().blocks(pair) {
                 set_block(rows, pair, None);
                 set_silence(rows, pair, now, |silence| silence.blocked = false);

@@ -94,6 +94,46 @@ both_tiers! {
         node.stop().await;
     }
 
+    /// The mutes and blocks go first, and the chats in a later step: on a large database, hours later.
+    async fn messages_of_an_erased_user_never_count_where_they_were_silenced(world: World) {
+        let node = node(&world).await;
+        let client = &node.client;
+        let silence = [
+            ("/v1/users/2/mutes/1", json!({})),
+            ("/v1/users/3/mutes/1", json!({"until": "2099-01-01T00:00:00.000Z"})),
+            ("/v1/users/4/blocks/1", json!({})),
+        ];
+        for receiver in 2..=4 {
+            let message = json!({"sender_id": 1, "client_id": receiver.to_string(), "content": "x"});
+            client.post(&format!("/v1/users/{receiver}/inbox"), &message).await.ok();
+        }
+        for (path, body) in silence {
+            client.put(path, &body).await.ok();
+        }
+        client.put("/v1/users/4/mutes/1", &json!({})).await.ok();
+        let chats = async || {
+            let mut chats = Vec::new();
+            for user in 2..=4 {
+                let summary = client.summary(user).await;
+                chats.push([&summary["total"], &summary["chats"]["unread"], &summary["chats"]["directs"]].map(|n| n.as_i64().unwrap()));
+            }
+            chats
+        };
+        let nothing = vec![[0_i64; 3]; 3];
+        assert_eq!(chats().await, nothing);
+        let pause = Pause::at("removal::before_group_messages");
+        let location = erase(client, 1).await;
+        pause.reached().await;
+        let shown = chats().await;
+        let left = Hand::on(&world).await.text("select cast(count(*) as text) from directs where peer_id = 1").await;
+        let said = recounted(&node, None, true).await;
+        pause.go_on().await;
+        assert_eq!((&shown, left.as_str(), said), (&nothing, "3", Vec::new()));
+        erased(client, &location).await;
+        assert_eq!((chats().await, recounted(&node, None, true).await), (nothing, Vec::new()));
+        node.stop().await;
+    }
+
     /// More rows than become tombstones at once.
     async fn a_long_chat_that_goes_is_no_drift(world: World) {
         let node = node(&world).await;
