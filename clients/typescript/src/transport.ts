@@ -69,10 +69,10 @@ function pauseAfter(error: unknown, attempt: number): number | undefined {
 async function sendOnce(request: Request, limitMs: number, tokens: Tokens, send: Fetch): Promise<Response> {
   const attempt = (ask: () => Promise<Used>) => inTime(request.signal, limitMs, (signal) => sendWith(ask, request, send, signal));
   let received = await attempt(() => tokens.get());
-  // The newest token may be rejected, too, where it did not come of a renewal.
+  // The function may have had another token by then, which may be rejected, too.
   for (let left = 2; left > 0 && tokens.canRenew && isRejected(received); left -= 1) {
-    const { token } = received.used;
-    received = await attempt(() => tokens.renewed(token, limitMs));
+    const { used } = received;
+    received = await attempt(() => tokens.renewed(used, limitMs));
   }
   return succeeded(request, received);
 }

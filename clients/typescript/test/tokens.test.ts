@@ -1,5 +1,6 @@
 // Tokens: which one a request sends, who renews it, and that no error tells it.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { inspect } from "node:util";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { createHeadmark } from "../src/client.js";
@@ -24,7 +25,7 @@ test("a rejected token is renewed once", async () => {
   await headmark.GET("/v1/users/{user}/badges", user);
   expect(requests.map((request) => request.headers.authorization)).toEqual(["Bearer old", "Bearer new"]);
   await expect(headmark.GET("/v1/users/{user}/badges", user)).rejects.toMatchObject({ status: 401 });
-  expect(asked).toEqual([false, true, false, true]);
+  expect(asked).toEqual([false, false, true, false, false, true]);
 });
 
 test("a token that cannot be had, or not in time", async () => {
@@ -67,8 +68,10 @@ class App {
     if (token !== undefined) await this.asked.at(-1)?.give(token);
   }
 
-  reject(index: number): Promise<void> | undefined {
-    return this.stub.requests[index]?.answer(401, REJECTED);
+  /** The server rejects the token of a request, and the app has this one by then. */
+  async reject(index: number, token: string): Promise<void> {
+    await this.stub.requests[index]?.answer(401, REJECTED);
+    await this.asked.at(-1)?.give(token);
   }
 
   get renewals(): number {
@@ -83,57 +86,105 @@ class App {
 test("requests whose token is rejected share one renewal, also one that hears of it later", async () => {
   const app = new App();
   for (let count = 0; count < 3; count += 1) await app.get("old");
-  await app.reject(0);
-  await app.reject(1);
+  await app.reject(0, "old");
+  const [renewal] = app.asked.slice(-1);
+  await app.reject(1, "old");
   expect(app.renewals).toBe(1);
-  await app.asked.at(-1)?.give("new");
+  await renewal?.give("new");
   expect(app.sent).toEqual(["Bearer old", "Bearer old", "Bearer old", "Bearer new", "Bearer new"]);
-  await app.reject(2);
+  await app.reject(2, "old");
   expect(app.sent.at(-1)).toBe("Bearer new");
   expect(app.renewals).toBe(1);
   for (const request of app.stub.requests.slice(3)) await request.answer(200, SUMMARY);
   expect(app.outcomes).toEqual([SUMMARY, SUMMARY, SUMMARY]);
 });
 
-test("the newest token may be rejected, too, and is renewed then", async () => {
+test("a token that the function has replaced is not renewed, and the other one is if it is rejected, too", async () => {
   const app = new App();
   await app.get("old");
-  await app.get("later");
-  await app.reject(0);
+  await app.reject(0, "later");
   expect(app.renewals).toBe(0);
-  await app.reject(2);
+  await app.reject(1, "later");
   expect(app.renewals).toBe(1);
   await app.asked.at(-1)?.give("new");
-  expect(app.sent).toEqual(["Bearer old", "Bearer later", "Bearer later", "Bearer new"]);
-  await app.reject(3);
+  expect(app.sent).toEqual(["Bearer old", "Bearer later", "Bearer new"]);
+  await app.stub.requests[2]?.answer(401, REJECTED);
   expect(app.outcomes[0]).toMatchObject({ status: 401 });
   expect(app.renewals).toBe(1);
 });
 
-test("a token that was asked for before the renewal does not count as the newest", async () => {
+test("a request is not sent again with the token of another one", async () => {
+  const app = new App();
+  await app.get("old");
+  await app.get("another user's");
+  await app.reject(0, "old");
+  expect(app.renewals).toBe(1);
+  await app.asked.at(-1)?.give("new");
+  expect(app.sent).toEqual(["Bearer old", "Bearer another user's", "Bearer new"]);
+});
+
+test("a token that was asked for before the renewal is older", async () => {
   const app = new App();
   await app.get("old");
   await app.get();
-  await app.reject(0);
-  await app.asked[2]?.give("new");
+  await app.reject(0, "old");
+  await app.asked.at(-1)?.give("new");
   await app.asked[1]?.give("old");
-  await app.reject(2);
+  await app.reject(2, "old");
   expect(app.sent).toEqual(["Bearer old", "Bearer new", "Bearer old", "Bearer new"]);
   expect(app.renewals).toBe(1);
+});
+
+test("a token that the function gives again after its renewal is renewed again", async () => {
+  const app = new App();
+  for (const renewals of [1, 2]) {
+    await app.get("old");
+    await app.reject(2 * renewals - 2, "old");
+    expect(app.renewals).toBe(renewals);
+    await app.asked.at(-1)?.give("new");
+  }
 });
 
 test("a renewal that fails fails all that wait for it, and the next 401 tries again", async () => {
   const app = new App();
   await app.get("old");
   await app.get("old");
-  await app.reject(0);
-  await app.reject(1);
+  await app.reject(0, "old");
+  const [renewal] = app.asked.slice(-1);
+  await app.reject(1, "old");
   const signedOut = new Error("signed out");
-  await app.asked.at(-1)?.fail(signedOut);
+  await renewal?.fail(signedOut);
   expect(app.outcomes).toEqual([signedOut, signedOut]);
   await app.get("old");
-  await app.reject(2);
+  await app.reject(2, "old");
   expect(app.renewals).toBe(2);
+});
+
+test("requests of different users keep their tokens, and each user's share one renewal", async () => {
+  const current = new AsyncLocalStorage<string>();
+  const renewed: string[] = [];
+  const token = async (isRejected: boolean) => {
+    const own = String(current.getStore());
+    if (isRejected) renewed.push(own);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    return `${own}.${renewed.filter((one) => one === own).length}`;
+  };
+  const strangers: unknown[] = [];
+  const { baseUrl } = await serve((request, response) => {
+    const owner = request.url?.split("/")[3];
+    const given = request.headers.authorization;
+    if (!given?.startsWith(`Bearer ${owner}.`)) strangers.push([owner, given]);
+    const answer = given === `Bearer ${owner}.1` ? json(200, SUMMARY) : problem(401, "unauthorized");
+    // Some are rejected only after the renewal.
+    setTimeout(() => answer(request, response), renewed.length % 3);
+  });
+  const headmark = createHeadmark({ baseUrl, token });
+  const send = (name: string) =>
+    current.run(name, () => headmark.GET("/v1/users/{user}/badges", { params: { path: { user: name } } }));
+  const sent = await Promise.allSettled(Array.from({ length: 40 }, (_, number) => send(String(number % 5))));
+  expect(strangers).toEqual([]);
+  expect(sent.filter(({ status }) => status === "rejected")).toEqual([]);
+  expect(renewed.sort()).toEqual(["0", "1", "2", "3", "4"]);
 });
 
 test("a renewal that never ends is given up", async () => {
@@ -141,12 +192,12 @@ test("a renewal that never ends is given up", async () => {
   onTestFinished(() => void vi.useRealTimers());
   const app = new App();
   await app.get("old");
-  await app.reject(0);
+  await app.reject(0, "old");
   vi.advanceTimersByTime(10_000);
   await settle();
   expect(app.outcomes).toEqual([expect.objectContaining({ reason: "timeout" })]);
   await app.get("old");
-  await app.reject(1);
+  await app.reject(1, "old");
   expect(app.renewals).toBe(2);
 });
 
