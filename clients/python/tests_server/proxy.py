@@ -24,6 +24,8 @@ class FaultyProxy:
     def __init__(self, seed: int, upstream: Callable[[], str]) -> None:
         # How many of the requests are treated badly, from 0 to 1.
         self.badness = 0.0
+        # Whether the server sees no tags: `If-None-Match` is dropped.
+        self.drops_tags = False
         self.done: Counter[str] = Counter()
         self.upstream = upstream
         self._dice = Random(seed)
@@ -83,7 +85,8 @@ def _handler(proxy: FaultyProxy) -> type[BaseHTTPRequestHandler]:
             if not host:
                 return self.cut()
             upstream = http.client.HTTPConnection(host, timeout=60)
-            headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP_BY_HOP}
+            dropped = (*HOP_BY_HOP, *(["if-none-match"] if proxy.drops_tags else []))
+            headers = {k: v for k, v in self.headers.items() if k.lower() not in dropped}
             try:
                 upstream.request(self.command, self.path, body, headers)
                 answer = upstream.getresponse()

@@ -113,6 +113,25 @@ def test_a_server_that_hangs_is_killed_and_restored(world: World) -> None:
     check_order(views)
 
 
+def test_behind_a_proxy_that_drops_tags_polls_do_not_wait(world: World) -> None:
+    views: list[UnreadView] = []
+    world.proxy.drops_tags = True
+    with (
+        world.server.client() as service,
+        world.user(USER) as phone,
+        UnreadPoller(phone, on_view=views.append, **FAST) as poller,
+    ):
+
+        def shows_the_truth() -> None:
+            summary = world.truth(USER)
+            assert poller.view == {"status": "live", "summary": summary, "trouble": None}
+
+        for _ in range(2):
+            service.send(routes.increment_badge(USER, "mention"))
+            eventually(shows_the_truth)
+    assert "failed" not in {view["status"] for view in views}
+
+
 def test_a_poll_that_is_held_brings_news_at_once(world: World) -> None:
     def both_are_sent() -> None:
         assert world.proxy.done["none"] == 2

@@ -91,6 +91,23 @@ describe.each(TIERS)("on the %s tier", (tier) => {
     expectMonotonic(views);
   });
 
+  test.concurrent("behind a proxy that drops tags, polls do not wait", async ({ onTestFinished }) => {
+    const here = await world(tier, 8, onTestFinished);
+    const { server, proxy } = here;
+    proxy.dropsTags = true;
+    const { poller, views } = watch(here, USER);
+    const params = { path: { user: USER, badge: "mention" } };
+    for (const total of [1, 2]) {
+      await server.service.POST("/v1/users/{user}/badges/{badge}/increment", { params });
+      await eventually(() => expect(poller.view.summary?.total).toBe(total));
+    }
+    // In a network without the proxy, they wait again.
+    proxy.dropsTags = false;
+    poller.refresh();
+    await eventually(() => expect(server.waitingPolls()).resolves.toBe(1));
+    expect(views.map(({ status }) => status)).not.toContain("failed");
+  });
+
   test.concurrent("a poll that is held brings news at once, and an idle poller sends nothing", async ({ onTestFinished }) => {
     const here = await world(tier, 7, onTestFinished);
     const { server, proxy } = here;

@@ -10,6 +10,8 @@ export type Fault = (typeof FAULTS)[number];
 export class FaultyProxy {
   /** How many of the requests are treated badly, from 0 to 1. */
   badness = 0;
+  /** Whether the server sees no tags: `If-None-Match` is dropped. */
+  dropsTags = false;
   readonly done: Record<Fault | "none", number> = {
     delay: 0,
     cut_before: 0,
@@ -57,7 +59,9 @@ export class FaultyProxy {
   }
 
   #forward(request: IncomingMessage, response: ServerResponse, fault: Fault | "none"): void {
-    const { method, url, headers } = request;
+    const { method, url } = request;
+    const headers = { ...request.headers };
+    if (this.dropsTags) delete headers["if-none-match"];
     const base = this.#upstream();
     if (base === "") {
       response.destroy();

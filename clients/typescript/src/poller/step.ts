@@ -17,6 +17,7 @@ export function initialPoller(config: PollerConfig): PollerState {
     ...initialLoop(DEFAULT_INTERVAL_MS),
     config,
     tag: null,
+    may_wait: true,
     known: null,
     revision: -1,
     shared_revision: null,
@@ -55,7 +56,9 @@ function apply(draft: PollerDraft, event: PollerEvent): void {
     default: {
       const goesOn = command(draft, event.type);
       if (goesOn || event.type === "online") sendHeldResets(draft);
-      if (goesOn) poll(draft);
+      if (!goesOn) return;
+      draft.state.may_wait = true;
+      return poll(draft);
     }
   }
 }
@@ -79,8 +82,8 @@ function poll(draft: PollerDraft): void {
 }
 
 /** A wait without a tag would be a hot loop. */
-function canWait({ tag, config }: PollerState): boolean {
-  return tag !== null && config.wait_s > 0;
+function canWait({ may_wait, tag, config }: PollerState): boolean {
+  return may_wait && tag !== null && config.wait_s > 0;
 }
 
 function answer(draft: PollerDraft, event: PollAnswer, { started_at, wait_s }: Request): void {
@@ -94,9 +97,17 @@ function answer(draft: PollerDraft, event: PollAnswer, { started_at, wait_s }: R
     if (!accept(draft, event.body, event.tag)) return askAgain(draft, failures + 1);
     return next(draft, isNews || isHeld);
   }
+  if (wait_s !== null && event.status === 400 && event.code === "wait_needs_tag") return stopWaiting(draft);
   if (event.status !== 304) return refuse(draft, event);
   succeed(state);
   next(draft, isHeld);
+}
+
+/** A proxy drops `If-None-Match`. Without a wait the server needs none. */
+function stopWaiting(draft: PollerDraft): void {
+  succeed(draft.state);
+  draft.state.may_wait = false;
+  poll(draft);
 }
 
 /** Polls again, unless the server does not hold polls now. */
@@ -105,7 +116,7 @@ function next(draft: PollerDraft, mayPoll: boolean): void {
   else sleep(draft, draft.state.interval_ms);
 }
 
-/** Where a proxy drops `If-None-Match`, this comes instead of a 304. */
+/** Where a proxy changes tags, this comes instead of a 304. */
 function isKnown({ known, revision, shared_revision }: PollerState, body: UnreadSummary): boolean {
   return known?.epoch === body.epoch && revision === body.revision && shared_revision === (body.shared_revision ?? null);
 }

@@ -42,6 +42,8 @@ export interface Reset {
 export interface PollerState extends LoopState {
   config: PollerConfig;
   tag: string | null;
+  /** False: tags do not reach the server, so that it holds no poll. */
+  may_wait: boolean;
   known: UnreadSummary | null;
   /** Answers below it are older; -1: nothing is known. */
   revision: number;

@@ -59,6 +59,8 @@ class PollerConfig(TypedDict):
 class PollerState(LoopState):
     config: PollerConfig = field(default_factory=lambda: PollerConfig(wait_s=30, cap=None))
     tag: str | None = None
+    # False: tags do not reach the server, so that it holds no poll.
+    may_wait: bool = True
     known: UnreadSummaryOut | None = None
     # Answers below it are older; -1: nothing is known.
     revision: int = -1
@@ -136,6 +138,7 @@ def _apply(draft: PollerDraft, event: PollerEvent) -> None:
         if goes_on or event["type"] == "online":
             resets.send_held(draft)
         if goes_on:
+            draft.state.may_wait = True
             _poll(draft)
 
 
@@ -167,7 +170,7 @@ def _poll(draft: PollerDraft) -> None:
 
 def _can_wait(state: PollerState) -> bool:
     """A wait without a tag would be a hot loop."""
-    return state.tag is not None and state.config["wait_s"] > 0
+    return state.may_wait and state.tag is not None and state.config["wait_s"] > 0
 
 
 def _answer(draft: PollerDraft, event: PollAnswer, task: Task) -> None:
@@ -187,8 +190,17 @@ def _answer(draft: PollerDraft, event: PollAnswer, task: Task) -> None:
     elif event["status"] == 304:
         succeed(state)
         _go_on(draft, is_held)
+    elif task.wait_s is not None and _needs_tag(event):
+        # A proxy drops `If-None-Match`. Without a wait the server needs none.
+        succeed(state)
+        state.may_wait = False
+        _poll(draft)
     else:
         refuse(draft, event)
+
+
+def _needs_tag(event: PollAnswer) -> bool:
+    return event["status"] == 400 and event.get("code") == "wait_needs_tag"
 
 
 def _go_on(draft: PollerDraft, may_poll: bool) -> None:
@@ -200,7 +212,7 @@ def _go_on(draft: PollerDraft, may_poll: bool) -> None:
 
 
 def _is_known(state: PollerState, body: UnreadSummaryOut) -> bool:
-    """Where a proxy drops `If-None-Match`, this comes instead of a 304."""
+    """Where a proxy changes tags, this comes instead of a 304."""
     numbers = (body["epoch"], body.get("revision"), body.get("shared_revision"))
     known_epoch = state.known["epoch"] if state.known else None
     return (known_epoch, state.revision, state.shared_revision) == numbers
