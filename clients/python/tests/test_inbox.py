@@ -127,7 +127,23 @@ def test_a_gap_is_told_once_also_where_nothing_is_left() -> None:
     assert phone.position["after"] == 4
 
 
-@pytest.mark.parametrize("body", [{}, {"items": []}, {"items": [], "epoch": "i1"}])
+END: Any = {"epoch": "i1", "next_after": 1, "has_more": False}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"items": []},
+        {"items": [], "epoch": "i1"},
+        {**END, "items": {}},
+        {**END, "items": [], "next_after": "1"},
+        {**END, "items": [], "next_after": True},
+        {**END, "items": [None]},
+        {**END, "items": [[]]},
+        {**END, "items": [{"seq": "1"}]},
+    ],
+)
 def test_the_json_of_something_else_is_an_outage(body: Any) -> None:
     async def story() -> None:
         model = Model(Random(1))

@@ -130,6 +130,15 @@ export class Runner<State extends { running: boolean }, Event extends { type: st
   }
 }
 
+/** Whether a body is of the route, and not the JSON of something else. */
+export function looksLike(body: unknown, fields: Record<string, (value: unknown) => boolean>): boolean {
+  if (typeof body !== "object" || body === null) return false;
+  return Object.entries(fields).every(([name, isRight]) => isRight((body as Record<string, unknown>)[name]));
+}
+
+export const isString = (value: unknown) => typeof value === "string";
+export const isBoolean = (value: unknown) => typeof value === "boolean";
+
 /** What a machine sees of a success. */
 export function answerOf(response: Response): Answer {
   const answer: Answer = { status: response.status };
@@ -146,7 +155,8 @@ function refusalOf(error: unknown): (Answer & { earliest_seq?: number }) | null 
   const answer: Answer & { earliest_seq?: number } = { status: error.status };
   if (error.code !== null) answer.code = error.code;
   if (error.retryAfterS !== undefined) answer.retry_after_s = error.retryAfterS;
-  if (error.problem?.earliest_seq !== undefined) answer.earliest_seq = error.problem.earliest_seq;
+  const earliestSeq = error.problem?.earliest_seq;
+  if (earliestSeq !== undefined && Number.isInteger(earliestSeq)) answer.earliest_seq = earliestSeq;
   return answer;
 }
 

@@ -82,6 +82,27 @@ test("no answer, problems and pages of proxies are tried again", async () => {
   expect(poller.view.status).toBe("live");
 });
 
+test.each([{}, { epoch: "e" }, { epoch: 5, degraded: false }])("the JSON of something else is an outage: %j", async (body) => {
+  const { stub, poller } = start();
+  await (await stub.last()).answer(200, body);
+  const trouble = { status: 200, code: "unexpected_answer" };
+  expect(poller.view).toEqual({ summary: null, status: "retrying", trouble });
+  await stub.pass(1_000);
+  await (await stub.last()).answer(200, summary(1, 3));
+  expect(poller.view.status).toBe("live");
+});
+
+test("so is what answers a reset", async () => {
+  const { stub, poller } = start();
+  await (await stub.last()).answer(200, summary(1, 3));
+  poller.reset("counters", "mention");
+  await (await stub.last()).answer(200, { revision: 2 });
+  await stub.pass(1_000);
+  expect(stub.requests.map(({ method }) => method)).toEqual(["GET", "POST", "POST"]);
+  await (await stub.last()).answer(200, { badge: "mention", unread: 0, head: 3, revision: 2 });
+  expect(poller.view.summary).toMatchObject({ revision: 2, counters: { mention: { unread: 0, head: 3 } } });
+});
+
 test("a poll that hangs ends after its time, and its wait", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());

@@ -95,6 +95,33 @@ test("what the app does to its items and position does not change those that com
   expect((await stub.last()).url).toBe("/v1/users/me/inbox?limit=100&after=2&epoch=i1&wait=30");
 });
 
+const END = { epoch: "i1", next_after: 1, has_more: false };
+
+test.each([
+  {},
+  { items: [] },
+  { items: [], epoch: "i1" },
+  { ...END, items: {} },
+  { ...END, items: [], next_after: "1" },
+  { ...END, items: [], next_after: true },
+  { ...END, items: [null] },
+  { ...END, items: [[]] },
+  { ...END, items: [{ seq: "1" }] },
+])("the JSON of something else is an outage: %j", async (body) => {
+  const statuses: unknown[] = [];
+  const { stub, stored } = start({ onStatus: (status, trouble) => statuses.push([status, trouble?.code]) });
+  await (await stub.last()).answer(200, body);
+  await stub.pass(1_000);
+  await (await stub.last()).answer(200, page([1, 2], 2));
+  expect(stored).toEqual([1, 2]);
+  expect(statuses).toEqual([
+    ["reading", undefined],
+    ["retrying", "unexpected_answer"],
+    ["reading", undefined],
+    ["live", undefined],
+  ]);
+});
+
 test("a reset is told before rows come again; a gap is told, and what is behind it is asked for at once", async () => {
   const { stub, stored, events } = start({ position: { epoch: "i0", after: 9 } });
   stored.push(1, 2, 3);

@@ -121,7 +121,7 @@ class AsyncInboxReader(Looping[InboxState]):
         )
         answer = await self._headmark.fetch(call, retries=0, timeout_s=self._timeout_s)
         event: dict[str, Any] = {"type": "answer", **answer_of(answer, effect["id"])}
-        if looks_like(answer.data, items=list, epoch=str, next_after=int, has_more=bool):
+        if is_page(answer.data):
             event["body"] = answer.data
         return event
 
@@ -129,3 +129,8 @@ class AsyncInboxReader(Looping[InboxState]):
         call = routes.put_cursor(self._user, self._device or "", seq=effect["seq"])
         answer = await self._headmark.fetch(call, retries=0, timeout_s=self._timeout_s)
         return {"type": "cursor_answer", **answer_of(answer, effect["id"])}
+
+
+def is_page(data: Any) -> bool:
+    is_one = looks_like(data, items=list, epoch=str, next_after=int, has_more=bool)
+    return is_one and all(looks_like(item, seq=int) for item in data["items"])

@@ -3,9 +3,9 @@
 import type { Trouble } from "../answer.js";
 import { type Headmark, signalsFor } from "../client.js";
 import type { LoopEffect } from "../loop.js";
-import { answerOf, callSafely, Runner, report } from "../runner.js";
+import { answerOf, callSafely, isBoolean, isString, looksLike, Runner, report } from "../runner.js";
 import { type Clock, onlineSignals, type Signals, systemClock } from "../surroundings.js";
-import type { InboxItem } from "../types.js";
+import type { InboxItem, InboxPage } from "../types.js";
 import { initialInbox, stepInbox } from "./step.js";
 import type { InboxEffect, InboxEvent, InboxPosition, InboxState, InboxStatus } from "./types.js";
 
@@ -136,7 +136,7 @@ export class InboxReader {
       timeoutMs,
     });
     const event: Answered = { type: "answer", id, ...answerOf(response) };
-    if (Array.isArray(data?.items)) event.body = data;
+    if (data && isPage(data)) event.body = data;
     return event;
   }
 
@@ -151,4 +151,10 @@ export class InboxReader {
     });
     return { type: "cursor_answer", id, ...answerOf(response) };
   }
+}
+
+function isPage(data: InboxPage): boolean {
+  const { isInteger } = Number;
+  const fields = { items: Array.isArray, epoch: isString, next_after: isInteger, has_more: isBoolean };
+  return looksLike(data, fields) && data.items.every((item) => looksLike(item, { seq: isInteger }));
 }

@@ -2,7 +2,7 @@
 
 import { type Headmark, signalsFor } from "../client.js";
 import type { LoopEffect } from "../loop.js";
-import { answerOf, callSafely, Runner } from "../runner.js";
+import { answerOf, callSafely, isBoolean, isString, looksLike, Runner } from "../runner.js";
 import { type Clock, pageSignals, type Signals, systemClock } from "../surroundings.js";
 import { initialPoller, stepPoller } from "./step.js";
 import type { PollerEffect, PollerEvent, PollerState, ResetKind, UnreadView } from "./types.js";
@@ -120,7 +120,7 @@ export class UnreadPoller {
     const event: Answered = { type: "answer", id, ...answerOf(response) };
     const etag = response.headers.get("etag");
     if (etag !== null) event.tag = etag;
-    if (typeof data?.epoch === "string") event.body = data;
+    if (data && looksLike(data, { epoch: isString, degraded: isBoolean })) event.body = data;
     return event;
   }
 
@@ -137,7 +137,7 @@ export class UnreadPoller {
     };
     const { data, response } = await send[kind]();
     const event: ResetAnswered = { type: "reset_answer", id, ...answerOf(response) };
-    if (typeof data?.revision === "number") event.body = data;
+    if (data && looksLike(data, { head: Number.isInteger, revision: Number.isInteger })) event.body = data;
     return event;
   }
 }
