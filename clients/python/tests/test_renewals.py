@@ -27,12 +27,15 @@ class App:
         self.number = 1
         self.good = 2
         self.renewals = 0
+        self.error: Exception | None = None
 
     def give(self) -> str:
         return f"t{self.number}"
 
     def renew(self) -> str:
         self.renewals += 1
+        if self.error:
+            raise self.error
         self.number += 1
         return self.give()
 
@@ -144,6 +147,115 @@ def test_pollers_of_a_client_share_a_renewal() -> None:
         headmark.send(GET)
         for thread in threads:
             thread.join(10)
+    assert app.renewals == 1
+
+
+def test_a_renewal_that_fails_fails_all_that_wait_for_it() -> None:
+    """They do not call the function one after the other. The next 401 calls it again."""
+
+    async def story() -> None:
+        app = App(5.0)
+        app.error = OSError("signed out")
+
+        async def answer(request: httpx.Request) -> httpx.Response:
+            return app.answer(request)
+
+        async with client(app.async_token, answer) as headmark:
+            sending = [headmark.send(GET) for _ in range(10)]
+            outcomes = await asyncio.gather(*sending, return_exceptions=True)
+            assert outcomes == [app.error] * 10
+            assert app.renewals == 1
+            assert asyncio.get_running_loop().time() == 5
+            app.error = None
+            await headmark.send(GET)
+            assert app.renewals == 2
+
+    run(story())
+
+
+def test_threads_share_a_renewal_that_fails() -> None:
+    app = App(0.5)
+    app.error = OSError("signed out")
+    together = threading.Barrier(10)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if app.error:
+            together.wait(10)
+        return app.answer(request)
+
+    def send(_: int) -> object:
+        try:
+            return headmark.send(GET)
+        except OSError as error:
+            return error
+
+    transport = httpx.MockTransport(answer)
+    with (
+        Headmark("http://h", token=app.token, transport=transport) as headmark,
+        ThreadPoolExecutor(10) as pool,
+    ):
+        assert list(pool.map(send, range(10))) == [app.error] * 10
+        # One more where a thread comes late.
+        assert app.renewals <= 2
+        app.error = None
+        headmark.send(GET)
+        assert app.number == app.good
+
+
+def test_renewals_of_different_users_do_not_wait_for_each_other() -> None:
+    own = threading.local()
+    together = threading.Barrier(2)
+
+    def token(is_rejected: bool) -> str:
+        if is_rejected:
+            together.wait(10)
+        return f"{own.user}.new" if is_rejected else f"{own.user}.old"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_new = request.headers["authorization"].endswith(".new")
+        return httpx.Response(200, json={}) if is_new else problem(401, "unauthorized")
+
+    def send(user: str) -> None:
+        own.user = user
+        headmark.send(GET)
+
+    transport = httpx.MockTransport(answer)
+    with (
+        Headmark("http://h", token=token, transport=transport) as headmark,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        list(pool.map(send, "ab"))
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_another_thread_renews_where_one_ends(error: type[BaseException]) -> None:
+    """What ends a thread is not for others."""
+    app = App()
+    waits, begun = threading.Event(), threading.Event()
+
+    def token(is_rejected: bool) -> str:
+        if is_rejected and not begun.is_set():
+            begun.set()
+            waits.wait(10)
+            raise error
+        return app.token(is_rejected)
+
+    def end() -> None:
+        with pytest.raises(error):
+            headmark.send(GET)
+
+    transport = httpx.MockTransport(app.answer)
+    with (
+        Headmark("http://h", token=token, transport=transport) as headmark,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        ending = pool.submit(end)
+        assert begun.wait(10)
+        other = pool.submit(headmark.send, GET)
+        time.sleep(0.1)
+        waits.set()
+        ending.result(10)
+        other.result(10)
     assert app.renewals == 1
 
 
