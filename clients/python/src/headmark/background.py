@@ -4,6 +4,7 @@ so that a request that is held can be cancelled."""
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -34,6 +35,8 @@ class _Background:
     def __init__(self, headmark: Headmark) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        # In which the thread runs.
+        self._process: int | None = None
         self._client = headmark.to_async()
         # What is scheduled before a stop runs before the loop ends.
         self._lock = threading.Lock()
@@ -41,6 +44,7 @@ class _Background:
         self._callback_thread: int | None = None
 
     def start(self) -> None:
+        self._check_process()
         with self._lock:
             if self._is_stopped:
                 raise RuntimeError("it was stopped: make another one")
@@ -48,11 +52,14 @@ class _Background:
                 self._loop = asyncio.new_event_loop()
                 run = partial(self._run, self._loop)
                 self._thread = threading.Thread(target=run, name="headmark", daemon=True)
+                self._process = os.getpid()
                 self._thread.start()
         self._call(self._inner.start)
 
     def stop(self) -> None:
         """As of the async one. It does not wait if a callback calls it."""
+        if self._is_of_parent():
+            return
         with self._lock:
             if self._is_stopped:
                 return
@@ -73,6 +80,15 @@ class _Background:
         """As of the async one."""
         self._call(self._inner.signal, signal)
 
+    def _is_of_parent(self) -> bool:
+        """It was started before a fork, and this is the child, which has no such thread. The lock
+        is not taken: at the fork another thread may have held it."""
+        return self._process not in (None, os.getpid())
+
+    def _check_process(self) -> None:
+        if self._is_of_parent():
+            raise RuntimeError("it was started before a fork: make another one in the child")
+
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.run_forever()
@@ -89,6 +105,7 @@ class _Background:
         async def run() -> None:
             function(*arguments)
 
+        self._check_process()
         done: Future[None] | None = None
         with self._lock:
             if self._is_stopped:
@@ -157,6 +174,7 @@ class UnreadPoller(_Background):
     def __iter__(self) -> Iterator[UnreadView]:
         seen: UnreadView | None = None
         while True:
+            self._check_process()
             with self._changed:
                 while self.view is seen and seen["status"] != "idle":
                     self._changed.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -118,9 +119,7 @@ class Headmark(_Client):
         super().__init__(base_url, limits or Limits(), clock or SystemClock())
         self._tokens: Tokens = Tokens(token)
         self._verify, self._transport = verify, transport
-        self._http = httpx.Client(
-            verify=verify, transport=transport, limits=_connections(self.limits)
-        )
+        self._https = {os.getpid(): self._connect()}
 
     def send(
         self, call: Call[T], *, timeout_s: float | None = None, retries: int | None = None
@@ -173,6 +172,17 @@ class Headmark(_Client):
                 return _reply(response, bytes(body), used)
         except httpx.RequestError as error:
             return _no_answer(call, error)
+
+    @property
+    def _http(self) -> httpx.Client:
+        """Of this process: the child of a fork must not use the connections of its parent."""
+        pid = os.getpid()
+        return self._https.get(pid) or self._https.setdefault(pid, self._connect())
+
+    def _connect(self) -> httpx.Client:
+        return httpx.Client(
+            verify=self._verify, transport=self._transport, limits=_connections(self.limits)
+        )
 
     def to_async(self) -> AsyncHeadmark:
         """A client with the same settings for an event loop of the poller and the inbox reader."""
