@@ -188,10 +188,6 @@ def test_items_come_in_a_thread_that_may_block(
     reader.start()
     assert done.wait(5)
     reader.stop()
-    thread = reader._thread
-    assert thread
-    thread.join(5)
-    assert not thread.is_alive()
     assert got == [1, 2]
     assert store.cursor == 1
     assert reader.status == "idle"
@@ -223,6 +219,30 @@ def test_a_stop_does_not_wait_for_ever_for_a_callback(
     assert is_over.wait(5)
     assert not hung
     assert caplog.records == []
+
+
+def test_every_stop_waits_for_the_end(headmark: Headmark) -> None:
+    is_called, is_over = threading.Event(), threading.Event()
+    stored: list[bool] = []
+
+    def on_items(*_: object) -> None:
+        is_called.set()
+        stored.append(is_over.wait(5))
+
+    reader = InboxReader(headmark, "42", position=None, on_items=on_items, on_reset=nothing)
+    reader.start()
+    assert is_called.wait(5)
+    stops = [threading.Thread(target=reader.stop) for _ in range(3)]
+    for stop in stops:
+        stop.start()
+        stop.join(0.1)
+    assert all(stop.is_alive() for stop in stops)
+    is_over.set()
+    reader.stop()
+    assert (stored, reader.status) == ([True], "idle")
+    for stop in stops:
+        stop.join(5)
+    reader.stop()
 
 
 def test_a_transport_for_one_kind_only() -> None:

@@ -57,18 +57,18 @@ class _Background:
         self._call(self._inner.start)
 
     def stop(self) -> None:
-        """As of the async one. It does not wait if a callback calls it."""
+        """As of the async one. Each stop waits for the end, unless a callback calls it."""
         if self._is_of_parent():
             return
         with self._lock:
-            if self._is_stopped:
-                return
+            is_first = not self._is_stopped
             self._is_stopped = True
             loop, thread = self._loop, self._thread
             if not loop or not thread:
                 return
-            done = asyncio.run_coroutine_threadsafe(self._stop(), loop)
-            done.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+            if is_first:
+                done = asyncio.run_coroutine_threadsafe(self._stop(), loop)
+                done.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
         if threading.get_ident() not in (thread.ident, self._callback_thread):
             thread.join()
 
