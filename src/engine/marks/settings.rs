@@ -75,9 +75,10 @@ pub(super) fn approves_follows(text: &str) -> bool {
     get(text, APPROVES) == Some("1")
 }
 
-/// Who may see the user's lists of follows. What a newer version knows is for nobody else.
+/// Who may see the user's lists of follows. What a newer version knows is for nobody else, and so is what is left of an
+/// erased user's.
 pub(super) fn lists(text: &str) -> ListVisibility {
-    match get(text, LISTS) {
+    match get(text, LISTS).or(get(text, ERASED)) {
         None => ListVisibility::All,
         Some("followers") => ListVisibility::Followers,
         Some(_) => ListVisibility::Own,
@@ -179,10 +180,18 @@ impl UserSettings {
         is_erased(&self.0)
     }
 
-    /// Of a user that is erased: nothing else matters any more.
+    /// Of a user that is erased, and has no row any more.
     #[must_use]
     pub fn erased() -> Self {
         Self(format!("{ERASED}:1").into())
+    }
+
+    /// The user is erased. What it hides stays hidden for as long as its rows are there.
+    pub fn erase(&mut self) {
+        for letter in [NOT_IN_TOTAL, APPROVES, PUSH] {
+            self.set(letter, "");
+        }
+        self.set(ERASED, "1");
     }
 
     /// Sets what the total leaves out.
@@ -285,7 +294,12 @@ mod tests {
 
     #[test]
     fn an_erased_user_reads_as_one() {
-        assert_eq!(UserSettings::erased().as_str(), "e:1");
+        assert_eq!((UserSettings::erased().as_str(), UserSettings::erased().lists()), ("e:1", ListVisibility::Own));
+        let mut settings = UserSettings::from_row("a:1;h:1 0;l:followers;p:1;r:0;t:counters.like");
+        let hides = settings.switches();
+        settings.erase();
+        assert_eq!(settings.as_str(), "e:1;h:1 0;l:followers;r:0");
+        assert_eq!((settings.is_erased(), settings.switches(), settings.shares_receipts()), (true, hides, false));
         assert!(UserSettings::from_row("e:1").is_erased() && !UserSettings::from_row("h:1 0;r:0").is_erased());
     }
 

@@ -8,7 +8,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::both_tiers;
-use crate::support::{CREDENTIALS, Client, Dice, Hand, Node, Tier, World, eventually};
+use crate::features::erasure::{erase, erased};
+use crate::support::{CREDENTIALS, Client, Dice, Hand, Node, Pause, Tier, World, eventually};
 
 async fn nodes(world: &World) -> Vec<Node> {
     let mut nodes = vec![world.node_with(&CREDENTIALS).await];
@@ -38,6 +39,29 @@ async fn sample(client: &Client, user: i64, other: i64) -> Vec<i64> {
 }
 
 both_tiers! {
+    /// The rows of an erased user go bit by bit. Those that are left show nothing that was hidden before, nor the user.
+    async fn an_erased_user_is_no_familiar_one(world: World) {
+        let node = world.node_with(&CREDENTIALS).await;
+        let service = node.service();
+        for (followee, lists) in [(2, "self"), (3, "followers"), (4, "all")] {
+            service.follow(1, followee).await;
+            service.follow(followee, 20).await;
+            show(&service, followee, lists).await;
+        }
+        let me = node.user(1);
+        assert_eq!(sample(&me, 1, 20).await, [4, 3]);
+        for (user, left) in [(2, &[4, 3][..]), (4, &[3])] {
+            let pause = Pause::at("removal::before_relations");
+            let location = erase(&service, user).await;
+            pause.reached().await;
+            let shown = sample(&me, 1, 20).await;
+            pause.go_on().await;
+            assert_eq!(shown, left);
+            erased(&service, &location).await;
+        }
+        node.stop().await;
+    }
+
     async fn of_those_whom_the_user_follows_it_names_the_newest(world: World) {
         let node = world.node_with(&CREDENTIALS).await;
         let service = node.service();

@@ -23,7 +23,7 @@ impl Core {
     /// The user is erased from now on: every later write that names it is refused.
     pub fn erase(&mut self, user: UserId) {
         self.has_erased = true;
-        self.revise(user, |row| row.settings = UserSettings::erased());
+        self.revise(user, |row| row.settings.erase());
     }
 
     /// The users of whom marks are forgotten.
