@@ -1,5 +1,5 @@
 // The token of a client's requests, and its renewal after a 401. A request is sent with what the function gave for it,
-// or with what came of the renewal of that token. So a function may give each request the token of a user of its own.
+// or with the result of renewing that token. So a function may give each request the token of a user of its own.
 
 import { inTime } from "./deadline.js";
 

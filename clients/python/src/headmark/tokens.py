@@ -58,7 +58,7 @@ class _Tokens:
         self._fixed = Used(bearer(token)) if isinstance(token, str) else None
         self.can_renew = self._function is not None
         self._renewals = 0
-        # The rejected header, and what came of its renewal.
+        # The rejected header, and the result of its renewal.
         self._renewed: deque[tuple[str, Used]] = deque(maxlen=MAX_REMEMBERED)
 
     def _renewed_meanwhile(self, rejected: Used) -> Used | None:
