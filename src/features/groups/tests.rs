@@ -386,8 +386,7 @@ fn screens(model: &Model, rows: &Rows) -> Vec<(ScreenfulOut, Version)> {
     let spans = spans(rows);
     let screen = |of: i64| {
         let (out, age) = screenful(&spans, 1, model.head(), &sent, Some(user(of)));
-        let version = out.version(age);
-        (out, version)
+        (out, age.version)
     };
     (1..=USERS).map(screen).collect()
 }

@@ -107,38 +107,36 @@ const GONE: i64 = 1 << 40;
 /// How new an answer is. Made from what is shown alone, as tags must not tell of more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Age {
-    /// Goes up with each member who has read a message, and so tells a node that is behind. It goes down where a member
-    /// begins to hide what was read out of order.
-    pub(crate) revision: i64,
-    /// What it comes to at most, without what goes away.
+    /// What its tag is made from. The revision goes up with each member who has read a message, and so tells a node that
+    /// is behind. It goes down where a member begins to hide what was read out of order.
+    pub(crate) version: Version,
+    /// What the revision comes to at most, without what goes away.
     most: i64,
 }
 
 impl Age {
+    fn new(revision: i64, most: i64, numbers: impl IntoIterator<Item = i64>) -> Self {
+        let mut shown = Fingerprint::default();
+        numbers.into_iter().for_each(|number| shown.add(number));
+        Self { version: Version { revision, shared: shown.finish() }, most }
+    }
+
     /// Whether such an answer may have this revision later.
     pub(super) fn may_become(self, revision: i64) -> bool {
         revision % GONE <= self.most
     }
-
-    /// What a tag is made from.
-    pub(crate) fn version(self, numbers: impl IntoIterator<Item = i64>) -> Version {
-        let mut shown = Fingerprint::default();
-        numbers.into_iter().for_each(|number| shown.add(number));
-        Version { revision: self.revision, shared: shown.finish() }
-    }
 }
 
-/// The answer about a message, how new it is, and its version.
-pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<(ReceiptsAnswer, Age, Version), Error> {
+/// The answer about a message, and how new it is.
+pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most: i64) -> Result<(ReceiptsAnswer, Age), Error> {
     let count = spans.counts(seq, &[Some(sender)]).first().copied().unwrap_or_default();
-    let age = Age { revision: count.read, most: count.recipients };
     match shown {
         Shown::Counts => {
             let unread_count = count.recipients - count.read;
             let max_ordinal = spans.max_ordinal(seq);
             let (recipients, read_count) = (count.recipients, count.read);
             let out = ReceiptsOut { seq, sender_id: sender, recipients, read_count, unread_count, max_ordinal };
-            Ok((ReceiptsAnswer::Counts(out), age, age.version([recipients, read_count])))
+            Ok((ReceiptsAnswer::Counts(out), Age::new(read_count, recipients, [recipients, read_count])))
         }
         Shown::Members(members, wanted) => {
             let rows = usize::try_from(wanted.rows()).unwrap_or(usize::MAX);
@@ -149,14 +147,13 @@ pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most
             let page = pages::page(wanted, &recipients, position, out);
             let numbers = page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left), i64::from(of.user_id.is_some())]);
             // A membership ends, and its member is erased: the sender's, too.
-            let age = Age { revision: count.read + spans.ended(seq), most: 3 * (count.recipients + 1) };
-            let version = age.version(numbers);
-            Ok((ReceiptsAnswer::Members(page), age, version))
+            let age = Age::new(count.read + spans.ended(seq), 3 * (count.recipients + 1), numbers);
+            Ok((ReceiptsAnswer::Members(page), age))
         }
         Shown::Bitmaps => {
             let out = bitmaps(spans, seq, sender, most)?;
-            let version = age.version(out.numbers());
-            Ok((ReceiptsAnswer::Bitmaps(out), age, version))
+            let age = Age::new(count.read, count.recipients, out.numbers());
+            Ok((ReceiptsAnswer::Bitmaps(out), age))
         }
     }
 }
@@ -181,13 +178,6 @@ pub(crate) fn screenful(spans: &Spans, from: i64, to: i64, sent: &[Sent], user: 
     };
     let items: Vec<_> = shown.map(item).collect();
     let [read, unread] = items.iter().fold([0, 0], |[read, unread], of| [read + of.read_count, unread + of.unread_count]);
-    let age = Age { revision: gone + read, most: read + unread };
+    let age = Age::new(gone + read, read + unread, items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]));
     (ScreenfulOut { items }, age)
-}
-
-impl ScreenfulOut {
-    /// What a tag is made from.
-    pub(crate) fn version(&self, age: Age) -> Version {
-        age.version(self.items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]))
-    }
 }

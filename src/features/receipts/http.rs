@@ -135,10 +135,10 @@ async fn get_receipts(
             loop {
                 let known = asked.known().await?;
                 let sender = sender_of(&state.receipts, &known, path, seq).await?;
-                let (value, age, version) = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
+                let (value, age) = answer(&known.spans, seq, sender, shown, state.receipts.max_members)?;
                 if asked.will_do(age) {
                     must_share(&state.entries, path.user()).await?;
-                    return Ok(PolledValue { value, version: Some(version), changes_at: None });
+                    return Ok(PolledValue { value, version: Some(age.version), changes_at: None });
                 }
             }
         }
@@ -199,7 +199,7 @@ async fn list_receipts(
                 let (value, age) = screenful(&known.spans, from, to, &sent, path.user());
                 if asked.will_do(age) {
                     must_share(&state.entries, path.user()).await?;
-                    return Ok(PolledValue { version: Some(value.version(age)), value, changes_at: None });
+                    return Ok(PolledValue { value, version: Some(age.version), changes_at: None });
                 }
             }
         }

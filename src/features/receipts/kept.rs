@@ -205,7 +205,7 @@ impl Asking<'_> {
     /// have seen what is not so is not believed for some seconds: each such claim costs a read of all memberships.
     pub(super) fn will_do(&mut self, age: Age) -> bool {
         let (doubted, by) = (&self.receipts.doubted, self.by.map(|user| (user, self.group)));
-        if age.revision >= self.seen || !age.may_become(self.seen) || by.is_some_and(|by| doubted.has(&by)) {
+        if age.version.revision >= self.seen || !age.may_become(self.seen) || by.is_some_and(|by| doubted.has(&by)) {
             return true;
         }
         if self.least.at.replace(self.at).is_some() {
