@@ -28,7 +28,7 @@ impl Error {
     /// What is answered where a store is away and a guess will not do.
     #[must_use]
     pub fn store_unavailable() -> Self {
-        Problem::new(Code::StoreUnavailable, "A store did not respond. Try again shortly.").into()
+        Problem::store_unavailable().into()
     }
 }
 
@@ -185,6 +185,11 @@ impl Problem {
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         let pause = matches!(code.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         Self { code, detail: detail.into(), errors: Vec::new(), retry_after_s: pause.then_some(1), earliest_seq: None }
+    }
+
+    /// What is answered where a store is away and a guess will not do.
+    pub fn store_unavailable() -> Self {
+        Self::new(Code::StoreUnavailable, "A store did not respond. Try again shortly.")
     }
 
     /// A 422 for one value of the body. `pointer` is an RFC 6901 pointer.

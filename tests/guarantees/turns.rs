@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::both_tiers;
-use crate::support::{Client, Hand, Reply, Tier, World, eventually};
+use crate::features::erasure::erase;
+use crate::support::{Client, Hand, Node, Reply, Tier, World, eventually};
 
 async fn ask_again(client: Client, path: &'static str) {
     for _ in 0..1000 {
@@ -92,31 +93,59 @@ async fn the_resets_of_one_user_leave_turns_to_others() {
     node.stop().await;
 }
 
+/// A list that reads until it is told to go on; returns once it has its turn.
+async fn long_list(node: &Node) -> oneshot::Sender<()> {
+    let (began, has_turn) = oneshot::channel();
+    let (go_on, waits) = oneshot::channel::<()>();
+    let turns = Arc::clone(&node.app.state().receipts.turns);
+    tokio::spawn(async move {
+        let until_told = async {
+            began.send(()).unwrap();
+            waits.await.unwrap();
+            DbResult::Ok(())
+        };
+        turns.read_list(until_told).await
+    });
+    has_turn.await.unwrap();
+    go_on
+}
+
 both_tiers! {
     /// Look-ups begin with it, and any user may ask for them.
     async fn a_look_for_erased_users_takes_a_turn_of_look_ups(world: World) {
         let node = world.node_with(&["--sql-reads", "2", "--sql-read-wait-ms", "20000", "--scrub-users", "0"]).await;
         let state = node.app.state();
-        let (began, has_turn) = oneshot::channel();
-        let (go_on, waits) = oneshot::channel::<()>();
-        let turns = Arc::clone(&state.receipts.turns);
-        let list = tokio::spawn(async move {
-            let until_told = async {
-                began.send(()).unwrap();
-                waits.await.unwrap();
-                DbResult::Ok(())
-            };
-            turns.read_list(until_told).await
-        });
-        has_turn.await.unwrap();
+        let go_on = long_list(&node).await;
         let entries = Arc::clone(&state.contexts.inbox.entries);
         let looking = tokio::spawn(async move { entries.refuse_erased_to_others(UserId::try_from(7).unwrap()).await });
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert!(!looking.is_finished(), "there are two turns, and one of them is for polls");
         assert!(state.receipts.turns.take().await.is_ok());
         go_on.send(()).unwrap();
-        list.await.unwrap().unwrap();
         looking.await.unwrap().unwrap();
+        node.stop().await;
+    }
+
+    async fn no_look_up_shows_an_erased_user_where_turns_are_short(world: World) {
+        let node = world.node_with(&["--sql-reads", "2", "--sql-read-wait-ms", "100", "--scrub-users", "0"]).await;
+        let client = &node.client;
+        let look_up = async || {
+            let pairs = json!({"pairs": [{"user_id": 7, "target_id": 9}]});
+            [client.get("/v1/users/7/relations?ids=9").await, client.post("/v1/relations/query", &pairs).await]
+        };
+        client.follow(7, 9).await;
+        for reply in look_up().await {
+            reply.ok();
+        }
+        erase(client, 9).await;
+        let go_on = long_list(&node).await;
+        for reply in look_up().await {
+            reply.problem(503, "overloaded");
+        }
+        go_on.send(()).unwrap();
+        for reply in look_up().await {
+            reply.problem(410, "erased");
+        }
         node.stop().await;
     }
 }

@@ -34,7 +34,7 @@ use super::guard::{Guard, Trust};
 use super::heads::{Heads, History};
 use super::marks::parts::is_erased;
 use super::turns::Turns;
-use crate::base::error::{Error, Problem};
+use crate::base::error::{Error, Fault, Problem};
 use crate::base::ids::UserId;
 use crate::cache::{Cache, Derived, Entry, FillToken, Lookup, Parts, ReadEntry, Revision};
 use crate::db::{Db, DbResult};
@@ -172,14 +172,10 @@ impl Entries {
     /// As [`Self::in_turn`], for a part of an answer that can do without: None where the database cannot be
     /// asked now.
     pub async fn in_turn_or_none<T>(&self, what: &'static str, read: impl Future<Output = DbResult<T>>) -> Option<T> {
-        self.or_none(what, self.in_turn(read)).await
-    }
-
-    async fn or_none<T>(&self, what: &'static str, read: impl Future<Output = Result<T, Error>>) -> Option<T> {
         if self.guard.trust() == Trust::Unsure {
             return None;
         }
-        match read.await {
+        match self.in_turn(read).await {
             Ok(found) => Some(found),
             Err(error) => {
                 // It is shown as missing, and read by the next request.
@@ -274,13 +270,13 @@ impl Entries {
     /// look-ups, so it has a turn of theirs.
     ///
     /// # Errors
-    /// 410.
+    /// 410; 503 where no turn comes in time.
     pub async fn refuse_erased_among(&self, users: &[UserId], pointer: impl Fn(usize) -> String) -> Result<(), Problem> {
         self.refuse_found(users, pointer, true).await
     }
 
     /// It costs one statement, whatever their number, and none where all were asked for within a second. Where the
-    /// database cannot be asked now, nobody is refused.
+    /// database cannot be asked now, nobody is refused. But that many look up others must show nobody who is erased.
     async fn refuse_found(&self, users: &[UserId], pointer: impl Fn(usize) -> String, is_list: bool) -> Result<(), Problem> {
         let asked: BTreeSet<_> = users.iter().copied().filter(|user| !self.not_erased.contains_key(user)).collect();
         if asked.is_empty() {
@@ -289,12 +285,17 @@ impl Entries {
         let all: Vec<_> = asked.into_iter().collect();
         let read = erased::read(&self.db, &all);
         let found = match is_list {
-            true => self.or_none("erased users", self.in_list_turn(read)).await,
+            true if self.guard.trust() == Trust::Unsure => None,
+            true => match self.in_list_turn(read).await {
+                Err(Error::Problem(problem)) => return Err(*problem),
+                Err(Error::Fault(Fault::Db(sqlx::Error::PoolTimedOut))) => return Err(Problem::store_unavailable()),
+                found => found.ok(),
+            },
             false => self.in_turn_or_none("an erased peer", read).await,
         };
         let Some(found) = found else { return Ok(()) };
         if found.is_empty() {
-            all.into_iter().for_each(|user| self.not_erased.insert(user, ()));
+            all.iter().for_each(|user| self.not_erased.insert(*user, ()));
             return Ok(());
         }
         let found: BTreeSet<_> = found.into_iter().map(|(user, _)| user).collect();
