@@ -78,7 +78,8 @@ pub(super) fn approves_follows(text: &str) -> bool {
 /// Who may see the user's lists of follows. What a newer version knows is for nobody else, and so is what is left of an
 /// erased user's.
 pub(super) fn lists(text: &str) -> ListVisibility {
-    match get(text, LISTS).or(get(text, ERASED)) {
+    match get(text, LISTS) {
+        _ if is_erased(text) => ListVisibility::Own,
         None => ListVisibility::All,
         Some("followers") => ListVisibility::Followers,
         Some(_) => ListVisibility::Own,
@@ -300,6 +301,7 @@ mod tests {
         settings.erase();
         assert_eq!(settings.as_str(), "e:1;h:1 0;l:followers;r:0");
         assert_eq!((settings.is_erased(), settings.switches(), settings.shares_receipts()), (true, hides, false));
+        assert_eq!(settings.lists(), ListVisibility::Own, "to followers, too");
         assert!(UserSettings::from_row("e:1").is_erased() && !UserSettings::from_row("h:1 0;r:0").is_erased());
     }
 
