@@ -110,7 +110,7 @@ pub(crate) struct Age {
     /// What its tag is made from. The revision goes up with each member who has read a message, and so tells a node that
     /// is behind. It goes down where a member begins to hide what was read out of order.
     pub(crate) version: Version,
-    /// What the revision comes to at most, without what goes away.
+    /// What members can have read at most of what is shown and of what is gone.
     most: i64,
 }
 
@@ -121,10 +121,27 @@ impl Age {
         Self { version: Version { revision, shared: shown.finish() }, most }
     }
 
-    /// Whether such an answer may have this revision later.
-    pub(super) fn may_become(self, revision: i64) -> bool {
-        revision % GONE <= self.most
+    /// What a client claims that has seen an answer of this revision; None where this answer is as new, or no answer
+    /// can be that new.
+    pub(super) fn claim(self, seen: i64) -> Option<Claim> {
+        let (revision, reads) = (self.version.revision, seen % GONE);
+        if reads > self.most {
+            None
+        } else if seen > revision {
+            Some(Claim::Newer)
+        } else {
+            (reads > revision % GONE).then_some(Claim::ReadMore)
+        }
     }
+}
+
+/// In what the answer that a client claims to have seen is ahead of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Claim {
+    /// In its revision.
+    Newer,
+    /// In what members have read, though less is gone. Who recalled it may have taken that away, or another node.
+    ReadMore,
 }
 
 /// The answer about a message, and how new it is.
@@ -146,6 +163,7 @@ pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most
             let out = |of: &Recipient| RecipientOut { user_id: of.user, ordinal: of.ordinal, left: of.left };
             let page = pages::page(wanted, &recipients, position, out);
             let numbers = page.items.iter().flat_map(|of| [of.ordinal, i64::from(of.left), i64::from(of.user_id.is_some())]);
+            let numbers = numbers.chain([i64::from(page.next_cursor.is_some())]);
             // A membership ends, and its member is erased: the sender's, too.
             let age = Age::new(count.read + spans.ended(seq), 3 * (count.recipients + 1), numbers);
             Ok((ReceiptsAnswer::Members(page), age))
@@ -161,15 +179,17 @@ pub(super) fn answer(spans: &Spans, seq: i64, sender: UserId, shown: Shown, most
 /// The answer about a screenful of these messages, and how new it is. A user is shown the own ones.
 pub(crate) fn screenful(spans: &Spans, from: i64, to: i64, sent: &[Sent], user: Option<UserId>) -> (ScreenfulOut, Age) {
     let mut by_seq = vec![None; usize::try_from(to - from + 1).unwrap_or(0)];
-    let mut gone = 0;
+    let mut gone = Vec::new();
     for (seq, sender, recalled) in sent.iter().filter(|(_, sender, _)| user.is_none() || user == *sender) {
+        let Ok(at) = usize::try_from(seq - from) else { continue };
         if *recalled || sender.is_none() {
-            gone += GONE;
-        } else if let Some(place) = usize::try_from(seq - from).ok().and_then(|at| by_seq.get_mut(at)) {
+            gone.push(at);
+        } else if let Some(place) = by_seq.get_mut(at) {
             *place = *sender;
         }
     }
     let counts = spans.counts(from, &by_seq);
+    let read_of_gone: i64 = gone.iter().filter_map(|at| counts.get(*at)).map(|count| count.recipients).sum();
     let shown = (from..).zip(by_seq).zip(counts).filter(|((_, sender), _)| sender.is_some());
     let item = |((seq, _), count): ((i64, Option<UserId>), Count)| ScreenfulItemOut {
         seq,
@@ -178,6 +198,21 @@ pub(crate) fn screenful(spans: &Spans, from: i64, to: i64, sent: &[Sent], user: 
     };
     let items: Vec<_> = shown.map(item).collect();
     let [read, unread] = items.iter().fold([0, 0], |[read, unread], of| [read + of.read_count, unread + of.unread_count]);
-    let age = Age::new(gone + read, read + unread, items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]));
+    let revision = GONE.saturating_mul(i64::try_from(gone.len()).unwrap_or(i64::MAX)).saturating_add(read);
+    let age = Age::new(revision, read + unread + read_of_gone, items.iter().flat_map(|of| [of.seq, of.read_count, of.unread_count]));
     (ScreenfulOut { items }, age)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recall_hides_no_claim_to_have_seen_more() {
+        let age = |gone: i64, reads| Age::new(gone * GONE + reads, 5, []);
+        let claims = [0, 3, 4, 5, 6, GONE + 3, GONE + 4, GONE + 6].map(|seen| age(1, 3).claim(seen));
+        let (newer, more) = (Some(Claim::Newer), Some(Claim::ReadMore));
+        assert_eq!(claims, [None, None, more, more, None, None, newer, None]);
+        assert_eq!([age(0, 3).claim(3), age(0, 3).claim(GONE)], [None, newer]);
+    }
 }

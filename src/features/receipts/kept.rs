@@ -6,7 +6,7 @@ use std::time::Duration;
 use moka::future::Cache;
 use tokio::time::Instant;
 
-use super::answers::Age;
+use super::answers::{Age, Claim};
 use super::store::{self, Sent, Terms};
 use super::{ReceiptConfig, Spans, watch};
 use crate::base::error::Result;
@@ -81,8 +81,8 @@ pub struct Receipts {
     senders: Cache<(GroupId, i64), Read<Vec<Sent>>>,
     /// The changes that this node made.
     pub(super) changes: Arc<GroupChanges>,
-    /// Users who claimed to have seen what is not there yet, of which group.
-    doubted: Lately<(UserId, GroupId)>,
+    /// Users for whose claims to have seen more all memberships of a group were read: which claims, of which group.
+    doubted: Lately<(UserId, GroupId, Claim)>,
     /// The groups of which polls wait for receipts.
     pub(super) watched: watch::Watched,
     /// How many ordinals a bitmap may have.
@@ -204,8 +204,9 @@ impl Asking<'_> {
     /// now, unless it cannot be that new: then the tag is of another version, or made up. A user who has claimed to
     /// have seen what is not so is not believed for some seconds: each such claim costs a read of all memberships.
     pub(super) fn will_do(&mut self, age: Age) -> bool {
-        let (doubted, by) = (&self.receipts.doubted, self.by.map(|user| (user, self.group)));
-        if age.version.revision >= self.seen || !age.may_become(self.seen) || by.is_some_and(|by| doubted.has(&by)) {
+        let Some(claim) = age.claim(self.seen) else { return true };
+        let (doubted, by) = (&self.receipts.doubted, self.by.map(|user| (user, self.group, claim)));
+        if by.is_some_and(|by| doubted.has(&by)) {
             return true;
         }
         if self.least.at.replace(self.at).is_some() {

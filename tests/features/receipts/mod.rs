@@ -1,5 +1,6 @@
 //! Read receipts, over HTTP, as the contract has them.
 
+mod nodes;
 mod strangers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,96 +239,6 @@ both_tiers! {
         client.post("/v1/users/3/chats/read", &json!({"up_to": {"groups": {"9": 1}}})).await.ok();
         assert_eq!(counts(client, 9, 1).await, (2, 2, 0));
         node.stop().await;
-    }
-
-    async fn recipients_are_as_new_as_the_message_on_every_node(world: World) {
-        let nodes = world.nodes().await;
-        let (writer, reader) = (&nodes[0].client, &nodes.last().unwrap().client);
-        make(writer, 9, &[1, 2]).await;
-        send(writer, 9, 1, "m1").await.ok();
-        for seq in 2..=6 {
-            // The other node holds the memberships of this moment.
-            assert_eq!(counts(reader, 9, seq - 1).await.0, seq - 1);
-            make(writer, 9, &[seq + 1]).await;
-            send(writer, 9, 1, &format!("m{seq}")).await.ok();
-            if seq % 2 == 0 {
-                assert_eq!(counts(reader, 9, seq).await, (seq, 0, seq), "who joined before the message");
-            }
-            let screenful = reader.get(&format!("/v1/groups/9/receipts?from={seq}&to={seq}")).await.ok();
-            assert_eq!(screenful["items"], json!([{"seq": seq, "read_count": 0, "unread_count": seq}]));
-        }
-        crate::support::Node::stop_all(nodes).await;
-    }
-
-    async fn receipts_of_a_recalled_message_do_not_come_back_on_another_node(world: World) {
-        let nodes = world.nodes().await;
-        let (writer, other) = (&nodes[0].client, &nodes.last().unwrap().client);
-        make(writer, 9, &[1, 2]).await;
-        for client_id in ["a", "b", "c"] {
-            send(writer, 9, 1, client_id).await.ok();
-        }
-        let screen = "/v1/groups/9/receipts?from=1&to=2";
-        // From here on, for a second, the other node knows who sent these.
-        assert_eq!(other.get(screen).await.ok()["items"].as_array().unwrap().len(), 2);
-        writer.delete("/v1/groups/9/messages/1").await;
-        let first = writer.get(screen).await;
-        let tag = first.header("etag").to_owned();
-        assert_eq!(first.ok()["items"].as_array().unwrap().len(), 1);
-        let again = other.get_if_changed(screen, &tag).await;
-        assert_eq!(again.status, 304, "{}", again.text);
-        crate::support::Node::stop_all(nodes).await;
-    }
-
-    async fn a_poll_of_receipts_hears_of_a_recall(world: World) {
-        let nodes = world.nodes().await;
-        let (writer, other) = (nodes[0].client.clone(), nodes.last().unwrap().client.clone());
-        make(&writer, 9, &[1, 2]).await;
-        for client_id in ["a", "b"] {
-            send(&writer, 9, 1, client_id).await.ok();
-        }
-        let screen = "/v1/groups/9/receipts?from=1&to=2";
-        let tag = other.get(screen).await.header("etag").to_owned();
-        let waiting = tokio::spawn({
-            let other = other.clone();
-            async move { other.get_if_changed(&format!("{screen}&wait=30"), &tag).await }
-        });
-        // Just after the second in which the first look at the senders is kept: another one begins.
-        tokio::time::sleep(Duration::from_millis(1200)).await;
-        other.get(screen).await.ok();
-        writer.delete("/v1/groups/9/messages/1").await;
-        let woken = tokio::time::timeout(Duration::from_secs(3), waiting).await.expect("it is woken").unwrap();
-        assert_eq!(woken.ok()["items"].as_array().unwrap().len(), 1);
-        crate::support::Node::stop_all(nodes).await;
-    }
-
-    /// A node reads the memberships after the recalls that it knows of: a read and a recall add up to the same.
-    async fn a_state_that_adds_up_to_the_same_is_not_shown_again(world: World) {
-        let nodes = world.nodes().await;
-        let (writer, other) = (nodes[0].client.clone(), nodes.last().unwrap().client.clone());
-        make(&writer, 9, &[1, 2]).await;
-        for client_id in ["a", "b"] {
-            send(&writer, 9, 1, client_id).await.ok();
-        }
-        let screen = "/v1/groups/9/receipts?from=1&to=2";
-        // Who sent what is kept for a second. A newer tag makes the node read the memberships before that is over.
-        other.get(screen).await.ok();
-        read(&writer, 2, 9, Some(1)).await.ok();
-        let tag = writer.get(screen).await.header("etag").to_owned();
-        fail::cfg("receipts::before_spans", "1*sleep(400)->off").unwrap();
-        let reading = tokio::spawn({
-            let other = other.clone();
-            async move { other.get_if_changed(screen, &tag).await }
-        });
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        writer.delete("/v1/groups/9/messages/1").await;
-        let reply = writer.get(screen).await;
-        let tag = reply.header("etag").to_owned();
-        assert_eq!(reply.ok()["items"].as_array().unwrap().len(), 1);
-        read(&writer, 2, 9, None).await.ok();
-        reading.await.unwrap();
-        let reply = other.get_if_changed(screen, &tag).await;
-        assert_eq!(reply.ok()["items"].as_array().unwrap().len(), 1, "what was recalled shows again");
-        crate::support::Node::stop_all(nodes).await;
     }
 
     async fn receipts_of_a_recalled_message_are_gone_for_a_sender_who_has_left(world: World) {
