@@ -143,7 +143,11 @@ impl Recount {
         after = 0;
         while let Some(users) = self.next_users(&mut conn, &mut after).await? {
             told(&self.settle(&mut conn, Compared::Marks, &users).await?);
-            let found = named::extra(&mut conn, &users).await?;
+            let mut found = named::extra(&mut conn, &users).await?;
+            if is_doubtful(&conn, &found) {
+                tokio::time::sleep(PAUSE).await;
+                retain_lasting(&mut found, &named::extra(&mut conn, &users).await?);
+            }
             self.mentions(&mut conn, &found, &mut told).await?;
         }
         Ok(Report { users: users_seen, ..report })
@@ -216,7 +220,11 @@ impl Recount {
             self.streams(conn, Streams::Groups(&groups), told).await?;
             let mut after = Some((0, 0));
             while let Some(place) = after {
-                let (found, next) = named::missing(conn, &groups, place).await?;
+                let (mut found, next) = named::missing(conn, &groups, place).await?;
+                if is_doubtful(conn, &found) {
+                    tokio::time::sleep(PAUSE).await;
+                    retain_lasting(&mut found, &named::missing(conn, &groups, place).await?.0);
+                }
                 self.mentions(conn, &found, told).await?;
                 after = next;
             }
