@@ -39,8 +39,8 @@ pub struct InboxContext {
     pub clock: Clock,
     /// How inboxes are kept.
     pub config: InboxConfig,
-    /// Users whose cursors were put again where they were.
-    pub repeated: Lately<UserId>,
+    /// Devices whose cursors were put again where they were, and woke for that.
+    pub repeated: Lately<(UserId, ClientId)>,
 }
 
 pub fn routes() -> OpenApiRouter<Served<InboxContext>> {
@@ -196,17 +196,19 @@ async fn get_inbox(state: Served<InboxContext>, path: UserPath, Query(params): Q
         (status = 200, body = DeviceOut)))]
 async fn put_cursor(state: Served<InboxContext>, path: UserPath, body: Body<PutCursorIn>) -> Result<Answer> {
     let seq = in_range(body.value.seq, 0, MAX_HEAD, || "/seq".to_owned())?;
-    let answer = submit(&state, InboxCommand::PutCursor { user: path.user, device: path.get("device_id")?, seq }).await?;
-    let CursorPut { device, has_moved } = answer.value()?;
+    let device: ClientId = path.get("device_id")?;
+    let answer = submit(&state, InboxCommand::PutCursor { user: path.user, device: device.clone(), seq }).await?;
+    let put: CursorPut = answer.value()?;
     // No revision has changed, but what the peers of the user's chats are shown: receipts. And the pages of the device
     // begin elsewhere. A repeat may be of one that moved it, on a node that ended before it woke anybody.
-    if has_moved || !state.repeated.has(&path.user) {
+    let of = (path.user, device);
+    if put.has_moved || !state.repeated.has(&of) {
         state.polling.cache.wake(path.user).await;
+        if !put.has_moved {
+            state.repeated.changed(of);
+        }
     }
-    if !has_moved {
-        state.repeated.changed(path.user);
-    }
-    Ok(Answer::ok(device))
+    Ok(Answer::ok(put.device))
 }
 
 /// Set whether a device gets pushes

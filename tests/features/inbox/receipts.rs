@@ -92,7 +92,15 @@ both_tiers! {
         put_cursor(client, "tablet", 2).await;
         assert!(is_woken().await, "it has moved");
         put_cursor(client, "tablet", 1).await;
+        assert!(is_woken().await, "it may be the repeat of one after which the node ended");
+        put_cursor(client, "tablet", 1).await;
         assert!(!is_woken().await, "it does not go back");
+        // However often it is repeated.
+        for _ in 0..11 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            put_cursor(client, "phone", 1).await;
+        }
+        assert!(is_woken().await, "once in five seconds");
         node.stop().await;
     }
 
