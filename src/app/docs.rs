@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -35,9 +35,9 @@ const FILES: [&str; 8] = [
 /// Where the OpenAPI document is.
 const OPENAPI: &str = "/openapi.json";
 
-/// The routes of the documents. `openapi` is the OpenAPI document as JSON.
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>(openapi: String, compression: bool) -> Router<S> {
-    let openapi = Arc::new(Document::new("application/json", openapi.into()));
+/// The routes of the documents. `openapi` makes the OpenAPI document as JSON, which most nodes are never asked for.
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>(openapi: fn() -> String, compression: bool) -> Router<S> {
+    let openapi = Arc::new(LazyLock::new(move || Document::new("application/json", openapi().into())));
     let openapi = move |asked: HeaderMap| ready(openapi.answer(compression, &asked));
     let config = Arc::new(config());
     let files = FILES.into_iter().filter_map(|name| Some((name, file(name, &config)?))).collect();

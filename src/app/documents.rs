@@ -44,8 +44,8 @@ pub(super) const fn headers_of_page(policy: &'static str) -> [(&'static str, &'s
 #[derive(Debug)]
 pub(super) struct Document {
     media: HeaderValue,
-    /// Weak, because it names the content and not its bytes.
-    tag: String,
+    /// Weak, because it names the content and not its bytes. Made when it is first asked for, as the bytes may be many.
+    tag: OnceLock<HeaderValue>,
     headers: Headers,
     plain: Bytes,
     gzip: OnceLock<Option<Bytes>>,
@@ -55,10 +55,16 @@ pub(super) struct Document {
 impl Document {
     pub(super) fn new(media: &str, plain: Bytes) -> Self {
         let media = HeaderValue::from_str(media).unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"));
-        let mut print = Fingerprint::default();
-        print.add_bytes(&plain);
-        let tag = format!("W/\"{:016x}\"", print.finish());
-        Self { media, tag, headers: &[], plain, gzip: OnceLock::new(), zstd: OnceLock::new() }
+        Self { media, tag: OnceLock::new(), headers: &[], plain, gzip: OnceLock::new(), zstd: OnceLock::new() }
+    }
+
+    fn tag(&self) -> &HeaderValue {
+        self.tag.get_or_init(|| {
+            let mut print = Fingerprint::default();
+            print.add_bytes(&self.plain);
+            let tag = format!("W/\"{:016x}\"", print.finish());
+            HeaderValue::from_str(&tag).unwrap_or_else(|_| HeaderValue::from_static("W/\"\""))
+        })
     }
 
     pub(super) fn with_headers(self, headers: Headers) -> Self {
@@ -82,13 +88,12 @@ impl Document {
 
     /// The document, as `asked` accepts it, or 304; without compression it does not vary.
     pub(super) fn answer(&self, compression: bool, asked: &HeaderMap) -> Response {
-        let is_known = asked.get(header::IF_NONE_MATCH).is_some_and(|tags| IfNoneMatch::parse(tags.clone()).matches(&self.tag));
+        let is_it = |tags: &HeaderValue| self.tag().to_str().is_ok_and(|tag| IfNoneMatch::parse(tags.clone()).matches(tag));
+        let is_known = asked.get(header::IF_NONE_MATCH).is_some_and(is_it);
         let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { self.full(compression, asked) };
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        if let Ok(tag) = HeaderValue::from_str(&self.tag) {
-            headers.insert(header::ETAG, tag);
-        }
+        headers.insert(header::ETAG, self.tag().clone());
         if compression && self.is_text() {
             headers.insert(header::VARY, VARIES);
         }

@@ -89,8 +89,8 @@ enum Serves {
     Public,
 }
 
-/// Every feature's routes, and the document that they make.
-fn routes(node: Option<&AppState>, serves: Serves, compression: bool) -> (Router, utoipa::openapi::OpenApi) {
+/// Every feature's routes.
+fn routes(node: Option<&AppState>, serves: Serves, compression: bool) -> OpenApiRouter {
     let routes = Routes { node, all: OpenApiRouter::with_openapi(Document::openapi()) }
         .and(badges::http::routes(), |node| &node.contexts.badges)
         .and(summary::http::routes(), |node| &node.contexts.summary)
@@ -123,10 +123,15 @@ fn routes(node: Option<&AppState>, serves: Serves, compression: bool) -> (Router
         .and(views::http::routes(), |node| &node.contexts.views)
         .and(probes::routes(), |node| node);
     let routes = if serves == Serves::All { routes.and(probes::admin_routes(compression), |node| node) } else { routes };
-    let (router, mut document) = routes.all.split_for_parts();
+    routes.all
+}
+
+/// The document that the routes make.
+fn document() -> utoipa::openapi::OpenApi {
+    let mut document = routes(None, Serves::All, false).into_openapi();
     problems::add(&mut document);
     loosen(&mut document);
-    (router, document)
+    document
 }
 
 /// Headers and some bodies may be left out. The attribute of an operation cannot say so without
@@ -164,15 +169,11 @@ pub struct Applications {
 pub fn build(node: &AppState, edge: EdgeConfig, admin: bool) -> Applications {
     let (origins, compression) = (edge.origins.clone(), edge.compression);
     let edge = EdgeLayer::new(edge);
-    let (all, document) = routes(Some(node), Serves::All, compression);
-    let openapi = document.to_json().unwrap_or_else(|error| {
-        tracing::error!(%error, "the OpenAPI document has no JSON form");
-        String::new()
-    });
-    let all = all.merge(console::routes(compression));
-    let serve = |router: Router| application(node, &edge, &origins, router.merge(docs::routes(openapi.clone(), compression)));
+    let serve = |router: Router| application(node, &edge, &origins, router.merge(docs::routes(served_json, compression)));
+    let router = |serves| routes(Some(node), serves, compression).split_for_parts().0;
+    let all = router(Serves::All).merge(console::routes(compression));
     match admin {
-        true => Applications { main: serve(routes(Some(node), Serves::Public, compression).0), admin: Some(serve(all)) },
+        true => Applications { main: serve(router(Serves::Public)), admin: Some(serve(all)) },
         false => Applications { main: serve(all), admin: None },
     }
 }
@@ -188,11 +189,18 @@ fn application(node: &AppState, edge: &EdgeLayer, origins: &Origins, router: Rou
     Application::new(router.layer(origins.preflights()).layer(edge.clone()).layer(origins.answers()), poll)
 }
 
-/// The OpenAPI document as it is served and kept in `openapi/openapi.json`.
+/// The OpenAPI document as it is served.
+fn served_json() -> String {
+    document().to_json().unwrap_or_else(|error| {
+        tracing::error!(%error, "the OpenAPI document has no JSON form");
+        String::new()
+    })
+}
+
+/// The OpenAPI document as it is kept in `openapi/openapi.json`.
 ///
 /// # Errors
 /// When it has no JSON form, which is a bug.
 pub fn openapi_json() -> Result<String, String> {
-    let (_, document) = routes(None, Serves::All, false);
-    document.to_pretty_json().map_err(|error| error.to_string())
+    document().to_pretty_json().map_err(|error| error.to_string())
 }
