@@ -19,12 +19,13 @@ Usage:
   scripts/engines.sh install                                   install what is missing, pgbouncer too (Debian, Ubuntu),
                                                                starting no service
 
-with sets HEADMARK_TEST_POSTGRES and HEADMARK_TEST_REDIS (URLs), HEADMARK_PG_BIN (the folder of initdb, postgres and
-     pg_ctl) and, for root only, HEADMARK_PG_OWNER (uid:gid), since Postgres refuses to run as root: anyone who starts
-     another cluster from COMMAND gives it that owner. Without --durable Postgres skips fsync, so that only a crash of
-     the machine, never one of the server, can lose a commit; with it, it has buffers of 2 GB, as for measuring. With
-     --pooler pgbouncer is in PATH: a test of the program puts it before Postgres, and nothing else needs it. COMMAND
-     gets no setting of another server (DATABASE_URL, REDIS_*, HEADMARK_*); HEADMARK_BIN and HEADMARK_TEST_LOG stay.
+with sets HEADMARK_TEST_POSTGRES and HEADMARK_TEST_REDIS (URLs), HEADMARK_TEST_DIR (an empty folder that goes with the
+     engines, in memory where there is room), HEADMARK_PG_BIN (the folder of initdb, postgres and pg_ctl) and, for root
+     only, HEADMARK_PG_OWNER (uid:gid), since Postgres refuses to run as root: anyone who starts another cluster from
+     COMMAND gives it that owner. Without --durable Postgres skips fsync, so that only a crash of the machine, never one
+     of the server, can lose a commit; with it, it has buffers of 2 GB, as for measuring. With --pooler pgbouncer is in
+     PATH: a test of the program puts it before Postgres, and nothing else needs it. COMMAND gets no setting of another
+     server (DATABASE_URL, REDIS_*, HEADMARK_*); HEADMARK_BIN and HEADMARK_TEST_LOG stay.
 run  sets DATABASE_URL and REDIS_URL, and writes them to DIR/urls while it runs. Postgres is durable; Redis keeps nothing,
      being a cache. COMMAND gets no other store; other settings stay.
 
@@ -437,7 +438,7 @@ finish() {
     fi
 }
 
-# How much room in memory the engines of tests take at most, with some to spare.
+# How much room in memory the engines of tests, and what the tests write, take at most, with some to spare.
 SHM_KIB=$((2 * 1024 * 1024))
 
 # Whether there is a folder in memory with that room, and as much memory again for all else. Each test makes a database of
@@ -542,7 +543,9 @@ with_engines() {
     find_owner
     start_engines
     forget_settings HEADMARK_BIN HEADMARK_TEST_LOG
-    export HEADMARK_TEST_POSTGRES=$postgres_url/postgres HEADMARK_TEST_REDIS=$redis_url HEADMARK_PG_BIN=$pg_bin
+    mkdir -m 755 "$tmp/files"
+    export HEADMARK_TEST_POSTGRES=$postgres_url/postgres HEADMARK_TEST_REDIS=$redis_url HEADMARK_TEST_DIR=$tmp/files
+    export HEADMARK_PG_BIN=$pg_bin
     if [ -n "$owner" ]; then export HEADMARK_PG_OWNER=$owner; fi
     run_command "$@"
 }

@@ -28,7 +28,7 @@ async fn stopped(child: &mut Child, signal: &str) -> ExitStatus {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_ends_with_the_number_of_the_signal() {
     for (signal, status) in [("-TERM", 143), ("-INT", 130)] {
-        let world = World::new(Tier::Embedded).await;
+        let world = World::without_tables(Tier::Embedded).await;
         let mut child = command(&world, &["import", "follows", "-"]);
         // Open, so that the command waits for a first line.
         let _input = child.stdin.take();

@@ -107,7 +107,7 @@ async fn an_index_of_a_table_in_partitions_gives_way_to_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_is_made_beside_writes_on_each_partition() {
-    let world = World::new(Tier::Server).await;
+    let world = World::with_partitions(Tier::Server, 4).await;
     let node = world.node().await;
     for user in 2..20 {
         node.client.post(&format!("/v1/users/{user}/badges/mention/increment"), &json!({})).await.ok();

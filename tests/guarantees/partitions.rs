@@ -120,7 +120,7 @@ async fn a_batch_visits_the_partitions_of_its_lane_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_not_moved_while_a_node_runs() {
-    let mut world = World::new(Tier::Server).await;
+    let mut world = World::with_partitions(Tier::Server, 4).await;
     let node = world.node().await;
     node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
     world.partitions = 2;
@@ -133,7 +133,7 @@ async fn rows_are_not_moved_while_a_node_runs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_of_somebody_else_is_not_taken_for_one_that_is_being_moved() {
-    let mut world = World::new(Tier::Server).await;
+    let mut world = World::with_partitions(Tier::Server, 4).await;
     let node = world.node().await;
     node.client.post("/v1/users/1/badges/mention/increment", &json!({})).await.ok();
     node.stop().await;

@@ -190,7 +190,7 @@ async fn statements_keep_to_the_partitions_of_their_rows() {
         "select user_id from inbox where user_id in (select user_id from {rows} r) or sender_id = 0",
         &[("user_id", Type::Int)],
     );
-    let world = World::new(Tier::Server).await;
+    let world = World::with_partitions(Tier::Server, 4).await;
     let node = world.node().await;
     fill(&mut world.postgres().await).await;
     let mut conn = node.app.state().db.connect().await.unwrap();

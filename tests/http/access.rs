@@ -201,7 +201,7 @@ async fn bad_credentials_in_the_settings_are_refused_without_being_shown() {
 
 #[tokio::test]
 async fn redis_without_postgres_is_refused() {
-    let world = World::new(Tier::Embedded).await;
+    let world = World::without_tables(Tier::Embedded).await;
     let why = refusal(&["--data-dir", world.dir.to_str().unwrap()], &[("REDIS_URL", "redis://127.0.0.1:6379")]).await;
     assert!(why.contains("REDIS_URL is set but DATABASE_URL is not"), "{why}");
     assert!(!world.dir.join("headmark.sqlite").exists(), "nothing was made");

@@ -7,6 +7,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, SqliteConnection};
 
 use super::distributed;
+use super::world::SQLITE_FILE;
 use super::{Tier, World};
 
 /// A connection of the test's own, which may write.
@@ -19,9 +20,7 @@ pub enum Hand {
 impl Hand {
     pub async fn on(world: &World) -> Self {
         match world.tier {
-            Tier::Embedded => {
-                Self::Sqlite(SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).connect().await.unwrap())
-            }
+            Tier::Embedded => Self::Sqlite(SqliteConnectOptions::new().filename(world.dir.join(SQLITE_FILE)).connect().await.unwrap()),
             Tier::Server => Self::Postgres(PgConnection::connect(&world.database_url).await.unwrap()),
         }
     }
@@ -32,7 +31,10 @@ impl Hand {
         let migrations = Migrator::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(folder)).await.unwrap();
         match world.tier {
             Tier::Embedded => {
-                let file = SqliteConnectOptions::new().filename(world.dir.join("headmark.sqlite")).create_if_missing(true);
+                let path = world.dir.join(SQLITE_FILE);
+                // With the tables of this version.
+                let _ = std::fs::remove_file(&path);
+                let file = SqliteConnectOptions::new().filename(path).create_if_missing(true);
                 let mut conn = file.connect().await.unwrap();
                 migrations.run_direct(Some(last_migration), &mut conn, false).await.unwrap();
                 Self::Sqlite(conn)

@@ -1,7 +1,7 @@
 //! Where a test lives: isolated stores, and nodes on them.
 
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -55,7 +55,10 @@ pub struct World {
 }
 
 /// As many partitions as show what differs from plain tables.
-const PARTITIONS: u32 = 4;
+const PARTITIONS: u32 = 2;
+
+/// The name of the file in a data folder.
+pub(super) const SQLITE_FILE: &str = "headmark.sqlite";
 
 /// The URL of an engine that `make test` started.
 pub fn engine(variable: &str) -> String {
@@ -65,8 +68,16 @@ pub fn engine(variable: &str) -> String {
 /// The number of the advisory lock under which a test makes the template that others take.
 const TEMPLATE_LOCK: i64 = 7;
 
-/// A database without rows, as a node prepares it, from which those of the tests are copied: that
-/// takes a tenth of the time.
+/// Makes every table of the stores that these arguments name, as a node does.
+async fn prepare(args: &[&str]) {
+    let args = ["headmark"].iter().chain(args);
+    let config = Cli::try_parse_from(args).unwrap().into_config().unwrap();
+    let (db, _held) = Db::open(&config.stores).await.unwrap();
+    db.prepare(&config.stores).await.unwrap();
+    db.close().await;
+}
+
+/// A database without rows, from which those of the tests are copied: that takes a tenth of the time.
 async fn template(conn: &mut PgConnection, admin: &str, partitions: u32) -> String {
     let template = format!("hm_template_{partitions}");
     let there = "select 1 from pg_database where datname = $1";
@@ -76,11 +87,7 @@ async fn template(conn: &mut PgConnection, admin: &str, partitions: u32) -> Stri
         let made = format!("hm_{:016x}", rand::rng().random::<u64>());
         conn.execute(sqlx::AssertSqlSafe(format!("create database {made}"))).await.unwrap();
         let url = format!("{}/{made}", admin.rsplit_once('/').unwrap().0);
-        let args = ["headmark", "--database-url", &url, "--partitions", &partitions.to_string()].map(String::from);
-        let config = Cli::try_parse_from(args).unwrap().into_config().unwrap();
-        let (db, _) = Db::open(&config.stores).await.unwrap();
-        db.prepare(&config.stores).await.unwrap();
-        db.close().await;
+        prepare(&["--database-url", &url, "--partitions", &partitions.to_string()]).await;
         conn.execute(sqlx::AssertSqlSafe(format!("alter database {made} rename to {template}"))).await.unwrap();
     }
     conn.execute(sqlx::AssertSqlSafe(format!("select pg_advisory_unlock({TEMPLATE_LOCK})"))).await.unwrap();
@@ -94,6 +101,25 @@ async fn copy_template(name: &str, partitions: u32, is_prepared: bool) -> String
     let template = if is_prepared { template(&mut conn, &admin, partitions).await } else { "template1".to_owned() };
     conn.execute(sqlx::AssertSqlSafe(format!("create database {name} template {template} strategy file_copy"))).await.unwrap();
     format!("{}/{name}", admin.rsplit_once('/').unwrap().0)
+}
+
+/// The folder for what the tests write, which goes with the engines; None where no engines were started.
+fn folder_of_run() -> Option<PathBuf> {
+    std::env::var_os("HEADMARK_TEST_DIR").map(PathBuf::from)
+}
+
+/// Puts a SQLite file with every table into a data folder.
+async fn copy_file(dir: &Path) {
+    let Some(folder) = folder_of_run() else { return };
+    let template = folder.join("template.sqlite");
+    if !template.exists() {
+        // In a folder of its own, as a test may end half way, or another one do the same.
+        let made = folder.join(format!("template-{:016x}", rand::rng().random::<u64>()));
+        prepare(&["--data-dir", made.to_str().unwrap()]).await;
+        std::fs::rename(made.join(SQLITE_FILE), &template).unwrap();
+        std::fs::remove_dir_all(made).unwrap();
+    }
+    std::fs::copy(template, dir.join(SQLITE_FILE)).unwrap();
 }
 
 /// Shows what nodes in this process log, where a filter is given:
@@ -129,12 +155,15 @@ impl World {
         // Random, as process ids come again, and an engine that outlives a run still holds what
         // that run made.
         let name = format!("hm_{:016x}", rand::rng().random::<u64>());
-        let dir = std::env::temp_dir().join(format!("headmark-test-{name}"));
+        let dir = folder_of_run().unwrap_or_else(std::env::temp_dir).join(format!("headmark-test-{name}"));
         // A data folder is as Headmark makes it, which warns of one that is open to others. A
         // Postgres of the test's own runs as another account.
         let mode = if tier == Tier::Embedded { 0o700 } else { 0o755 };
         std::fs::DirBuilder::new().recursive(true).mode(mode).create(&dir).unwrap();
         let (mut database_url, mut redis_url) = (String::new(), String::new());
+        if tier == Tier::Embedded && is_prepared {
+            copy_file(&dir).await;
+        }
         if tier == Tier::Server {
             redis_url = engine("HEADMARK_TEST_REDIS");
             database_url = match distributed::database() {

@@ -8,8 +8,14 @@ const PREFIX: &str = "HEADMARK_";
 
 /// What `scripts/engines.sh` and `scripts/test-distributed.sh` set for tests and measurements. The
 /// servers that these start inherit it.
-const OF_ENGINES: [&str; 5] =
-    ["HEADMARK_TEST_POSTGRES", "HEADMARK_TEST_DISTRIBUTED", "HEADMARK_TEST_REDIS", "HEADMARK_PG_BIN", "HEADMARK_PG_OWNER"];
+const OF_ENGINES: [&str; 6] = [
+    "HEADMARK_TEST_POSTGRES",
+    "HEADMARK_TEST_DISTRIBUTED",
+    "HEADMARK_TEST_REDIS",
+    "HEADMARK_TEST_DIR",
+    "HEADMARK_PG_BIN",
+    "HEADMARK_PG_OWNER",
+];
 
 /// Checks the environment's variables against the settings of a command and its subcommands. No
 /// value is ever shown: it may be a secret.

@@ -16,10 +16,6 @@ async fn epoch(node: &Node) -> String {
 
 both_tiers! {
     async fn the_command_shows_and_renews_it(world: World) {
-        if world.tier == Tier::Embedded {
-            let none = headmark(&world, &["epoch"], false, &[], Vec::new()).await;
-            assert!(none.status == Some(1) && none.err.contains("there is no "), "{none:?}");
-        }
         let node = world.node().await;
         let first = epoch(&node).await;
         send(&node.client, 1, 2, "a").await;

@@ -307,7 +307,7 @@ async fn what_a_second_count_finds_right_is_no_difference() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_sqlite_a_repair_waits_for_the_server_to_stop_and_a_look_does_not() {
-    let world = World::new(Tier::Embedded).await;
+    let world = World::without_tables(Tier::Embedded).await;
     let missing = recount(&world, &["--dry-run"]).await;
     assert_eq!(missing.status, Some(1));
     assert!(missing.err.contains("there is no ") && missing.err.contains("--data-dir"), "{missing:?}");
