@@ -32,6 +32,12 @@ impl Caller {
         self.to_string()
     }
 
+    /// Whether it is a service, which is shown at once what any node has acknowledged.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        matches!(self, Self::Service { .. })
+    }
+
     /// Refuses a user who names somebody else; a service may name anyone.
     ///
     /// # Errors

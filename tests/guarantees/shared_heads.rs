@@ -11,7 +11,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use crate::both_tiers;
-use crate::support::{Client, Hand, Node, Proxy, Reply, Tier, World, eventually, eventually_within};
+use crate::support::{CREDENTIALS, Client, Hand, Node, Proxy, Reply, Tier, World, eventually, eventually_within};
 
 async fn send(client: &Client, channel: &str) -> Reply {
     client.post(&format!("/v1/broadcasts/{channel}"), &json!({"title": "t"})).await
@@ -23,6 +23,18 @@ async fn light(client: &Client, dot: &str) -> Reply {
 
 async fn unread(client: &Client) -> i64 {
     client.summary(1).await["broadcasts"]["system"]["unread"].as_i64().unwrap_or(0)
+}
+
+/// The lists of all that is on the broadcast state.
+const LISTS: [&str; 2] = ["/v1/broadcasts", "/v1/dots"];
+
+/// How many channels and dots are listed.
+async fn listed(client: &Client) -> [usize; 2] {
+    let mut counts = [0; 2];
+    for (list, count) in LISTS.iter().zip(&mut counts) {
+        *count = client.get(list).await.ok()["items"].as_array().unwrap().len();
+    }
+    counts
 }
 
 /// How many of these were refused, each because it was one too many.
@@ -52,6 +64,21 @@ both_tiers! {
         for node in &nodes {
             eventually("the others' show too", async || unread(&node.client).await == all).await;
         }
+        Node::stop_all(nodes).await;
+    }
+
+    async fn a_service_lists_at_once_what_any_node_has_made(world: World) {
+        let nodes = world.nodes().await;
+        let (one, other) = (&nodes[0].client, &nodes[nodes.len() - 1].client);
+        for n in 1..=8 {
+            send(one, &format!("c{n}")).await.ok();
+            light(one, &format!("d{n}")).await.ok();
+            assert_eq!(listed(other).await, [n, n]);
+        }
+        for path in ["/v1/broadcasts/c1", "/v1/dots/d1"] {
+            assert_eq!(one.delete(path).await.status, 204);
+        }
+        assert_eq!(listed(other).await, [7, 7]);
         Node::stop_all(nodes).await;
     }
 
@@ -209,6 +236,32 @@ both_tiers! {
         }
         Node::stop_all(nodes).await;
     }
+}
+
+/// A channel may be deleted meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_database_a_node_lists_nothing_that_may_be_gone() {
+    let mut world = World::new(Tier::Server).await;
+    let (proxy, url) = Proxy::start(&world.database_url).await;
+    world.database_url = url;
+    let node = world.node_with(&CREDENTIALS).await;
+    let (service, user) = (node.service(), node.user(1));
+    send(&service, "system").await.ok();
+    light(&service, "mall").await.ok();
+    for client in [&service, &user] {
+        assert_eq!(listed(client).await, [1, 1]);
+    }
+    proxy.leave();
+    for list in LISTS {
+        service.get(list).await.problem(503, "store_unavailable");
+        eventually_within(8, "it is too old for users, too", async || user.get(list).await.status == 503).await;
+        user.get(list).await.problem(503, "store_unavailable");
+    }
+    proxy.come_back().await;
+    for client in [&service, &user] {
+        eventually_within(20, "it is back", async || client.get(LISTS[0]).await.status == 200).await;
+    }
+    node.stop().await;
 }
 
 /// How many rows of `heads` Postgres has updated, and how many of them without an index.

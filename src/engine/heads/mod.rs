@@ -271,6 +271,18 @@ impl Heads {
         }
     }
 
+    /// The broadcast state for a list of what is on it. `at_once`: it has all that any node has acknowledged by now.
+    /// Otherwise it is as new as it is promised to be.
+    ///
+    /// # Errors
+    /// As [`Self::catch_up`], where a look is needed.
+    pub async fn broadcast_state_to_list(self: &Arc<Self>, at_once: bool) -> DbResult<Arc<BroadcastState>> {
+        if (at_once && self.has_peers()) || !self.is_fresh() {
+            self.catch_up().await?;
+        }
+        Ok(self.broadcast_state())
+    }
+
     /// How far each lane is now. All that was written up to there is here.
     pub async fn lanes(self: &Arc<Self>) -> DbResult<Arc<BTreeMap<i64, i64>>> {
         self.catch_up().await?;

@@ -121,12 +121,12 @@ pub struct ChannelOut {
         (status = 200, body = PageOut<BroadcastChannelOut>, headers(("Link" = String, description = "The next page, if any")))))]
 async fn list_channels(
     state: Served<BroadcastContext>,
-    _: LivingCaller,
+    LivingCaller(caller): LivingCaller,
     uri: Uri,
     Query(params): Query<NamePageParams>,
 ) -> Result<Response> {
     let wanted = params.wanted("channels")?;
-    let broadcast_state = state.heads.broadcast_state();
+    let broadcast_state = state.heads.broadcast_state_to_list(caller.is_service()).await?;
     let channels = broadcast_state.channels.iter().filter_map(|(name, channel)| {
         let name: Name = name.parse().ok()?;
         Some((name.clone(), BroadcastChannelOut { channel: name, head: channel.head }))

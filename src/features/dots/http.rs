@@ -51,9 +51,14 @@ pub struct ClearDotIn {
     params(NamePageParams),
     responses(
         (status = 200, body = PageOut<LitDotOut>, headers(("Link" = String, description = "The next page, if any")))))]
-async fn list_dots(state: Served<DotContext>, _: LivingCaller, uri: Uri, Query(params): Query<NamePageParams>) -> Result<Response> {
+async fn list_dots(
+    state: Served<DotContext>,
+    LivingCaller(caller): LivingCaller,
+    uri: Uri,
+    Query(params): Query<NamePageParams>,
+) -> Result<Response> {
     let wanted = params.wanted("dots")?;
-    let broadcast_state = state.heads.broadcast_state();
+    let broadcast_state = state.heads.broadcast_state_to_list(caller.is_service()).await?;
     let dots = broadcast_state.dots.iter().filter_map(|(name, dot)| {
         let name: Name = name.parse().ok()?;
         Some((name.clone(), LitDotOut { dot: name, head: dot.head, lit_at: dot.lit_at }))
