@@ -7,7 +7,8 @@
 //! it. Where that is another than before, a node that starts, or connects again, renews the epoch by
 //! itself. A SQLite
 //! file does not know; `headmark epoch --renew` does it by hand. Another epoch also ends all
-//! entries of the cache, as they may be newer than the restored rows.
+//! entries of the cache, as they may be newer than the restored rows. And it leaves out numbers of
+//! events, as those of lost events are known to readers, and to the stream in Redis.
 //!
 //! Running nodes read the epoch with every look at the shared heads (`crate::engine::heads`). Its
 //! table is `inbox_epoch`, as inboxes had it first.
@@ -19,6 +20,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::base::clock::Clock;
 use crate::cache::HISTORY_STEP;
 use crate::db::{Column, Conn, Db, DbResult, Statement, Type, classify};
 
@@ -60,6 +62,25 @@ static END_ENTRIES: Statement = Statement::new(
     &[("step", Type::Int)],
 );
 
+/// No event gets a number that a lost one had: a reader that has read the lost one would pass by the other.
+static RAISE_EVENTS: Statement = Statement::new(
+    "update event_head
+    set head = case when event_head.head + r.step > r.at_least then event_head.head + r.step else r.at_least end
+    from {rows} r
+    where event_head.id = 1",
+    &[("step", Type::Int), ("at_least", Type::Int)],
+);
+
+/// A row of all types with the last number that was left out. Its one event is passed by, as one that named an erased
+/// user. So readers, the stream and the jobs for push devices get beyond the numbers, on nodes of each version.
+static MARK_RAISED: Statement = Statement::new(
+    "insert into events (size, first_id, last_id, created_at, types, content)
+    select 1, h.head, h.head, r.created_at, r.types, '[null]'
+    from {rows} r
+    join event_head h on h.id = 1",
+    &[("created_at", Type::Int), ("types", Type::Int)],
+);
+
 /// The cluster by its own number, the timeline that it writes, and the database in it. Each is
 /// another after one of the ways to restore.
 static HISTORY: Statement = Statement::each(
@@ -72,9 +93,16 @@ static HISTORY: Statement = Statement::each(
 
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub fn statements() -> [&'static Statement; 6] {
-    [&READ, &MAKE, &FOLLOW, &RENEW, &END_ENTRIES, &HISTORY]
+pub fn statements() -> [&'static Statement; 8] {
+    [&READ, &MAKE, &FOLLOW, &RENEW, &END_ENTRIES, &RAISE_EVENTS, &MARK_RAISED, &HISTORY]
 }
+
+/// How many numbers of events each further epoch leaves out at least.
+pub const EVENTS_STEP: i64 = 100_000_000;
+
+/// The head after another epoch begins is this times the milliseconds since 1970, if that is more. So each of many
+/// restores of the same backup leads beyond what came after the one before. It is below 2^53 until the year 2109.
+const EVENTS_PER_MS: i64 = 2048;
 
 /// By how many times [`HISTORY_STEP`] the cache's epoch goes up at most. Small enough for a million
 /// restores.
@@ -114,17 +142,45 @@ pub async fn look(db: &Db) -> DbResult<Looked> {
     let now = history(&mut conn).await?;
     conn.run(&MAKE, &[text(&new_epoch()), text(&now)]).await?;
     let (epoch, before) = noted(&mut conn).await?;
-    if now.is_empty() || now == before {
-        return Ok(Looked { history: now, other: None });
+    if is_other(&before, &now) {
+        // First: a node that dies here leaves it to the next one to begin again.
+        end_entries(&mut conn).await?;
+        return Ok(Looked { history: now.clone(), other: Some(OtherHistory { before, now }) });
     }
-    if before.is_empty() {
-        // Where nothing was known of before, nothing tells that it is another.
+    if before.is_empty() && !now.is_empty() {
         conn.run(&FOLLOW, &[text(&epoch), text(&now), text(&before)]).await?;
-        return Ok(Looked { history: now, other: None });
     }
-    // First: a node that dies here leaves it to the next one to begin again.
-    end_entries(&mut conn).await?;
-    Ok(Looked { history: now.clone(), other: Some(OtherHistory { before, now }) })
+    Ok(Looked { history: now, other: None })
+}
+
+/// Whether the database has another history than the one that was noted. Where one of them is not known, nothing
+/// tells that they differ.
+fn is_other(before: &str, now: &str) -> bool {
+    !before.is_empty() && !now.is_empty() && now != before
+}
+
+/// Whether a connection leads to the history that was noted with the epoch. In another one, events that are lost here
+/// may have had the numbers after the head, until another epoch begins.
+///
+/// # Errors
+/// As [`history`].
+pub async fn is_in_noted_history(conn: &mut Conn) -> DbResult<bool> {
+    let now = history(conn).await?;
+    Ok(now.is_empty() || !is_other(&noted(conn).await?.1, &now))
+}
+
+/// The same for a connection of the pool.
+///
+/// # Errors
+/// As [`history`].
+pub async fn reads_noted_history(db: &Db) -> DbResult<bool> {
+    if !db.is_shared() {
+        return Ok(true);
+    }
+    let mut conn = db.borrow().await?;
+    let is_noted = is_in_noted_history(&mut conn).await;
+    conn.give_back_after(&is_noted);
+    is_noted
 }
 
 /// Begins another epoch after [`look`], and after a wait in which every node has heard that no entry
@@ -135,10 +191,23 @@ async fn follow(db: &Db, other: &OtherHistory, wait: Duration) -> DbResult<()> {
 }
 
 async fn try_to_follow(db: &Db, OtherHistory { before, now }: &OtherHistory) -> DbResult<()> {
-    if db.connect().await?.run(&FOLLOW, &[text(&new_epoch()), text(now), text(before)]).await? > 0 {
-        tracing::warn!(before, now, "the database has another history than before: the installation begins another epoch");
+    let mut conn = db.connect().await?;
+    conn.begin().await?;
+    if conn.run(&FOLLOW, &[text(&new_epoch()), text(now), text(before)]).await? == 0 {
+        // Another node has done it.
+        return conn.rollback().await;
     }
+    raise_events(&mut conn).await?;
+    conn.commit().await?;
+    tracing::warn!(before, now, "the database has another history than before: the installation begins another epoch");
     Ok(())
+}
+
+/// In the transaction of another epoch, so that each raises them once. It waits for a publisher that is at work.
+async fn raise_events(conn: &mut Conn) -> DbResult<()> {
+    let now = Clock::System.now().0;
+    conn.run(&RAISE_EVENTS, &[EVENTS_STEP, now.saturating_mul(EVENTS_PER_MS)].map(|value| Column::Int(vec![value]))).await?;
+    conn.run(&MARK_RAISED, &[now, i64::MAX].map(|value| Column::Int(vec![value]))).await.map(drop)
 }
 
 /// The other epoch that a node which runs is about to begin. It is abandoned when this is dropped.
@@ -188,7 +257,10 @@ pub async fn renew(db: &Db, wait: Duration) -> DbResult<String> {
     if db.is_shared() {
         tokio::time::sleep(wait).await;
     }
+    conn.begin().await?;
     conn.run(&RENEW, &[text(&new_epoch())]).await?;
+    raise_events(&mut conn).await?;
+    conn.commit().await?;
     Ok(noted(&mut conn).await?.0)
 }
 

@@ -16,8 +16,9 @@ use utoipa_axum::routes;
 
 use self::page::{Page, search};
 use crate::base::clock::UnixMs;
-use crate::base::error::{Code, Problem, Result};
+use crate::base::error::{Code, Error, Problem, Result};
 use crate::db::Db;
+use crate::engine::epoch;
 use crate::engine::events::{Event, EventConfig, EventTypeNames, EventTypes, Publisher, store};
 use crate::failpoint;
 use crate::http::answer::no_cache;
@@ -161,15 +162,27 @@ async fn read(state: &EventContext, after: Option<i64>, named_position: bool, ty
         let detail = format!("Events up to {floor} have expired. Continue with after={floor}, or without after.");
         return Err(Problem::new(Code::Gone, detail).into());
     }
-    // What is committed is numbered a moment later, and may be asked for meanwhile by anyone who
-    // has counted it.
-    if from > head && from > store::end(&state.db).await? {
-        let detail = format!(
-            "The last event is {head}, so event {from} is from before the database was restored. Continue without after, and \
-             discard the ids that you stored."
-        );
-        return Err(Problem::new(Code::Gone, detail).into());
+    if from > head {
+        refuse_beyond(&state.db, from, head).await?;
     }
     let Page { items, reached, has_more } = page.above(floor);
     Ok(EventsOut { items: items.into_iter().map(|(_, event)| event).collect(), next_after: reached, has_more })
+}
+
+/// Refuses a number beyond the head, unless an event has it soon.
+async fn refuse_beyond(db: &Db, from: i64, head: i64) -> Result<()> {
+    // A database that has failed over raises its head soon. Asked first, as both begin at once.
+    if !epoch::reads_noted_history(db).await? {
+        return Err(Error::store_unavailable());
+    }
+    // What is committed is numbered a moment later, and may be asked for meanwhile by anyone who
+    // has counted it.
+    if from <= store::end(db).await? {
+        return Ok(());
+    }
+    let detail = format!(
+        "The last event is {head}, so event {from} is from before the database was restored. Continue without after, and \
+         discard the ids that you stored."
+    );
+    Err(Problem::new(Code::Gone, detail).into())
 }

@@ -137,6 +137,49 @@ async fn engine_a_failover_that_loses_writes_begins_another_epoch() {
     scene.stop().await;
 }
 
+/// A reader of events that has read what is lost, and goes on with its position meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn engine_a_reader_of_lost_events_gets_all_that_come_after_a_failover() {
+    let scene = Scene::new().await;
+    let clients = scene.nodes.each_ref().map(|node| node.client.clone());
+    let page = async |after: i64| clients[1].get(&format!("/v1/events?after={after}")).await.ok();
+    for target in 2..=3 {
+        clients[0].follow(1, target).await;
+    }
+    eventually_within(5, "they are numbered", async || page(0).await["next_after"] == 2).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // From here on it follows nobody, and what the primary writes is lost with it.
+    scene.replica.promote();
+    for target in 4..=6 {
+        clients[0].follow(1, target).await;
+    }
+    eventually_within(5, "they are read", async || page(0).await["next_after"] == 5).await;
+    let client = clients[1].clone();
+    let reader = tokio::spawn(async move {
+        let (mut after, mut read) = (5, Vec::new());
+        while read.len() < 6 {
+            let reply = client.get(&format!("/v1/events?after={after}")).await;
+            if reply.status != 503 {
+                let page = reply.ok();
+                read.extend(page["items"].as_array().unwrap().iter().map(|event| event["data"]["target_id"].clone()));
+                after = page["next_after"].as_i64().unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        read
+    });
+    scene.proxy.lead_to(&scene.replica.url()).await;
+    for target in 11..=16 {
+        let path = format!("/v1/users/1/following/{target}");
+        while !clients[0].put(&path, &json!({})).await.status.is_success() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    let read = tokio::time::timeout(Duration::from_secs(20), reader).await.expect("all are read").unwrap();
+    assert_eq!(json!(read), json!(["11", "12", "13", "14", "15", "16"]));
+    scene.stop().await;
+}
+
 /// The unread broadcasts of channel `news` that a poll shows; None where it is degraded or refused.
 async fn news(client: &Client) -> Option<i64> {
     let body = client.get("/v1/users/1/badges").await.body;

@@ -4,7 +4,11 @@
 //! appended was numbered in an earlier transaction, so the stream never has a number that the
 //! database might give again. It has each at least once as far as the node lives; what Redis loses
 //! is read from the database.
+//!
+//! After a failover that lost writes, numbers after the head may be those of lost events. So nothing
+//! is numbered until another epoch has begun, which raises the head by [`EVENTS_STEP`].
 
+use std::io::Error as IoError;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +22,7 @@ use super::{Bell, EventConfig, EventTypes, Published, store};
 use crate::base::seldom::Seldom;
 use crate::cache::{Cache, RedisStream};
 use crate::db::{Conn, Db, DbResult};
+use crate::engine::epoch::{EVENTS_STEP, is_in_noted_history};
 
 /// How often a publisher looks by itself: others may have written.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -45,7 +50,7 @@ const ENOUGH_EVENTS: usize = 5000;
 /// on from there.
 const APPENDED_AT_ONCE: usize = 250;
 
-/// How often a stream that has the events of others is logged at most.
+/// How often each warning is logged at most.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// The publisher of a node.
@@ -56,6 +61,7 @@ pub struct Publisher {
     bell: Bell,
     pub(super) stream: Option<RedisStream>,
     stream_warnings: Seldom,
+    history_warnings: Seldom,
     published: watch::Sender<Published>,
 }
 
@@ -76,7 +82,8 @@ impl Publisher {
             max_entries: config.event_stream_length,
             ttl: config.ttl(),
         });
-        Self { db, cache, bell, stream, stream_warnings: Seldom::new(WARN_EVERY), published: watch::Sender::default() }
+        let [stream_warnings, history_warnings] = [(); 2].map(|()| Seldom::new(WARN_EVERY));
+        Self { db, cache, bell, stream, stream_warnings, history_warnings, published: watch::Sender::default() }
     }
 
     /// To be told of new numbers.
@@ -131,7 +138,7 @@ impl Publisher {
         // back.
         let mut conn = match kept.take() {
             Some(conn) => conn,
-            None => self.db.connect().await?,
+            None => self.open().await?,
         };
         conn.begin().await?;
         let Some(at) = store::lock(&mut conn).await? else {
@@ -151,6 +158,18 @@ impl Publisher {
         Ok(if stuck { Round::Done } else { Round::More })
     }
 
+    /// A connection to a database in which no lost event had the next numbers.
+    async fn open(&self) -> DbResult<Conn> {
+        let mut conn = self.db.connect().await?;
+        if is_in_noted_history(&mut conn).await? {
+            return Ok(conn);
+        }
+        if self.history_warnings.may() {
+            tracing::warn!("events wait for their numbers, as the database has another history: the installation must begin another epoch");
+        }
+        Err(sqlx::Error::Io(IoError::other("the database has another history than the epoch")))
+    }
+
     /// Appends what was numbered before, after `streamed` and up to `head`; up to where the stream
     /// is now. None without a stream.
     async fn append(&self, conn: &mut Conn, streamed: i64, head: i64) -> DbResult<Option<i64>> {
@@ -158,8 +177,7 @@ impl Publisher {
         if streamed >= head {
             return Ok(Some(streamed));
         }
-        // What the stream would drop at once is not appended.
-        let mut from = streamed.max(head.saturating_sub(i64::try_from(stream.max_entries).unwrap_or(i64::MAX)));
+        let mut from = begins_after(streamed, head, stream.max_entries);
         let (mut reached, mut appended) = (streamed, 0);
         let began = Instant::now();
         while from < head && appended < ENOUGH_EVENTS && began.elapsed() < MAX_APPENDING {
@@ -202,7 +220,7 @@ impl Publisher {
                 stream = stream.key,
                 "the stream in Redis refused events, as it has others of their numbers or higher ones; GET /v1/events has all. If another \
                  installation uses this Redis, give each its own HEADMARK_CACHE_PREFIX and HEADMARK_EVENT_STREAM. If the database was \
-                 restored, delete the stream"
+                 restored, run `headmark epoch --renew`: the stream takes what comes after it"
             );
         }
     }
@@ -214,6 +232,15 @@ impl Publisher {
             rows.into_iter().filter(|(_, last)| *last > before).fold(false, |is_new, (types, last)| published.add(types, last) || is_new)
         });
     }
+}
+
+/// After which number to append. What the stream would drop at once is passed by, but not where another epoch has left
+/// numbers out: they do not say how many events there are.
+fn begins_after(streamed: i64, head: i64, max_entries: u64) -> i64 {
+    if head - streamed >= EVENTS_STEP {
+        return streamed;
+    }
+    streamed.max(head.saturating_sub(i64::try_from(max_entries).unwrap_or(i64::MAX)))
 }
 
 /// In place of an event that names a user who was erased: readers pass by it.
@@ -228,4 +255,17 @@ pub(crate) fn is_there(event: &RawValue) -> bool {
 pub(crate) fn with_id(id: i64, event: &RawValue) -> String {
     let rest = event.get().strip_prefix('{').unwrap_or_default();
     format!("{{\"id\":{id},{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_before_numbers_that_were_left_out_are_appended() {
+        assert_eq!([begins_after(7, 9, 100), begins_after(7, 900, 100)], [7, 800]);
+        let raised = EVENTS_STEP + 10;
+        assert_eq!(begins_after(7, raised, 100), 7, "8 to 10 are still to come");
+        assert_eq!([begins_after(raised, raised + 5, 100), begins_after(raised, raised + 500, 100)], [raised, raised + 400]);
+    }
 }

@@ -2,6 +2,7 @@
 //! is lost, as it must be; nobody is shown it as current any more, nor what it is mixed up with.
 
 mod clients;
+mod events;
 
 use std::time::Duration;
 

@@ -59,7 +59,7 @@ class EventsGap:
     """The reader goes on with the oldest event that is kept.
 
     `expired`: events after `position` were removed before they were read. `restored`: the database
-    was restored, and numbers are given again. Forget the ids that you keep to drop repeats, and
+    was restored, and numbers may be given again. Forget the ids that you keep to drop repeats, and
     expect events again.
     """
 
