@@ -7,12 +7,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::app::config::Config;
-use crate::base::clock::{Clock, DAY_MS, UnixMs, ahead_of};
+use crate::base::clock::{Clock, DAY_MS, MAX_SKEW_MS, UnixMs, ahead_of};
 use crate::db::{Db, in_time};
 use crate::engine::lanes::{self, NOT_KNOWN, NOTHING_WRITTEN};
-
-/// Beyond this a node removes nothing because of its age.
-const MAX_SKEW_MS: i64 = 5 * 60 * 1000;
 
 /// Beyond this a node does not start. Keys of writes are kept for a day, so that a repeated write would be done again.
 const MAX_SKEW_AT_START_MS: i64 = DAY_MS / 2;

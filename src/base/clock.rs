@@ -56,6 +56,10 @@ fn beyond(text: &str) -> Option<jiff::Timestamp> {
 /// Milliseconds of a day.
 pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// How far a node's clock may be from the database's. A node beyond that removes nothing because of its age. So the
+/// clocks of two nodes may differ by twice this.
+pub const MAX_SKEW_MS: i64 = 5 * 60 * 1000;
+
 /// Where the time comes from.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {

@@ -1,16 +1,17 @@
-//! Idempotency keys: the first answer to a key is kept for a day, in the transaction of its effect,
-//! and replayed after.
+//! Idempotency keys: the first answer to a key is kept for a day and some minutes, in the transaction
+//! of its effect, and replayed after.
 
 use std::collections::HashMap;
 
 use futures_util::future::try_join;
 use sha2::{Digest, Sha256};
 
-use crate::base::clock::UnixMs;
+use crate::base::clock::{DAY_MS, MAX_SKEW_MS, UnixMs};
 use crate::db::{Column, Conn, Db, DbResult, Pipeline, Statement, Type};
 
-/// How long an answer is kept.
-pub const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long an answer is kept: a day, and as much as the clock of the node that wrote it may be behind that of the node
+/// that reads it.
+pub const KEPT_MS: i64 = DAY_MS + 2 * MAX_SKEW_MS;
 
 /// How many keys one transaction takes: each holds an advisory lock, of which Postgres has a
 /// bounded number.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use headmark::base::clock::{Clock, UnixMs};
-use headmark::engine::idempotency;
+use headmark::base::clock::{Clock, DAY_MS, UnixMs};
+use headmark::engine::idempotency::{self, KEPT_MS};
 use reqwest::Method;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -17,7 +17,7 @@ use crate::support::{Client, Node, Reply, Tier, World, eventually};
 const INCREMENT: &str = "/v1/users/42/badges/mention/increment";
 const RETRACT: &str = "/v1/users/42/badges/mention/retract";
 const BATCH: &str = "/v1/badges/increment";
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const MINUTE_MS: i64 = 60 * 1000;
 
 fn is_replayed(reply: &Reply) -> bool {
     reply.header("idempotent-replayed") == "true"
@@ -181,15 +181,36 @@ both_tiers! {
     async fn a_key_is_kept_for_24_hours(world: World) {
         let (node, clock) = node_with_clock(&world).await;
         node.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await.ok();
-        clock.fetch_add(DAY_MS - 1, Ordering::Relaxed);
+        clock.fetch_add(KEPT_MS - 1, Ordering::Relaxed);
         assert!(is_replayed(&node.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await));
         clock.fetch_add(1, Ordering::Relaxed);
         let again = node.client.post_once(INCREMENT, "k1", &json!({"by": 4})).await;
         assert!(!is_replayed(&again));
         assert_eq!(again.ok()["unread"], 7);
-        clock.fetch_add(DAY_MS - 1, Ordering::Relaxed);
+        clock.fetch_add(KEPT_MS - 1, Ordering::Relaxed);
         assert!(is_replayed(&node.client.post_once(INCREMENT, "k1", &json!({"by": 4})).await), "its day began again");
         node.stop().await;
+    }
+
+    /// The clock of the node that writes is four minutes behind, and that of the other one four minutes ahead.
+    async fn a_key_is_kept_for_24_hours_where_clocks_differ(world: World) {
+        let clocks = [-4, 4].map(|minutes| Arc::new(AtomicI64::new(1_769_851_800_000 + minutes * MINUTE_MS)));
+        let mut nodes = vec![world.node_at(&clocks[0], &[]).await];
+        nodes[0].client.post_once(INCREMENT, "k1", &json!({"by": 3})).await.ok();
+        // One of SQLite has the database for itself.
+        if world.tier == Tier::Embedded {
+            Node::stop_all(std::mem::take(&mut nodes)).await;
+        }
+        for clock in &clocks {
+            clock.fetch_add(DAY_MS - 5 * MINUTE_MS, Ordering::Relaxed);
+        }
+        nodes.push(world.node_at(&clocks[1], &[]).await);
+        let other = nodes.last().unwrap();
+        idempotency::sweep(&other.app.state().db, UnixMs(clocks[1].load(Ordering::Relaxed))).await.unwrap();
+        let again = other.client.post_once(INCREMENT, "k1", &json!({"by": 3})).await;
+        assert!(is_replayed(&again), "{}", again.text);
+        assert_eq!(other.client.summary(42).await["total"], 3);
+        Node::stop_all(nodes).await;
     }
 
     async fn outdated_keys_are_swept(world: World) {
@@ -197,7 +218,7 @@ both_tiers! {
         node.client.post_once(INCREMENT, "old", &json!({})).await.ok();
         clock.fetch_add(DAY_MS / 2, Ordering::Relaxed);
         node.client.post_once(INCREMENT, "young", &json!({})).await.ok();
-        clock.fetch_add(DAY_MS / 2, Ordering::Relaxed);
+        clock.fetch_add(KEPT_MS - DAY_MS / 2, Ordering::Relaxed);
         // Kept keys are counted, not swept ones: the node's own sweep as it starts may come first.
         idempotency::sweep(&node.app.state().db, UnixMs(clock.load(Ordering::Relaxed))).await.unwrap();
         assert_eq!(keys_kept(&node).await, 1);
