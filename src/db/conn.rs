@@ -196,7 +196,7 @@ impl Conn {
     pub async fn send(&mut self) -> DbResult<()> {
         match self {
             Self::Sqlite(_) => Ok(()),
-            Self::Postgres(conn) => conn.send().await.map(|_| ()),
+            Self::Postgres(conn) => conn.sent().await.map(|_| ()),
         }
     }
 

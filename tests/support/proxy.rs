@@ -50,6 +50,8 @@ struct Shared {
     paused: watch::Sender<bool>,
     /// By how many milliseconds every answer is held back.
     slow_ms: AtomicU64,
+    /// How many bytes of requests a connection takes in a second; 0: any number.
+    bytes_per_s: AtomicU64,
     connections: Mutex<CancellationToken>,
     /// Until it is cancelled, the path does not swallow what goes over those that are there.
     passes: Mutex<CancellationToken>,
@@ -87,6 +89,7 @@ impl Proxy {
             away: AtomicBool::new(false),
             paused: watch::Sender::default(),
             slow_ms: AtomicU64::new(0),
+            bytes_per_s: AtomicU64::new(0),
             connections: Mutex::new(CancellationToken::new()),
             passes: Mutex::new(CancellationToken::new()),
             notice_ms: AtomicU64::new(0),
@@ -157,6 +160,11 @@ impl Proxy {
     /// From here on every answer comes so much later.
     pub fn slow(&self, by: Duration) {
         self.shared.slow_ms.store(by.as_millis().try_into().unwrap(), Ordering::SeqCst);
+    }
+
+    /// From here on each connection to Redis takes so many bytes in a second.
+    pub fn narrow(&self, bytes_per_s: u64) {
+        self.shared.bytes_per_s.store(bytes_per_s, Ordering::SeqCst);
     }
 
     /// The database is back, on the same port.
@@ -246,7 +254,7 @@ async fn serve(client: TcpStream, shared: Arc<Shared>, cut: CancellationToken) {
     if !shared.reads {
         tokio::select! {
             () = cut.cancelled() => {}
-            _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+            _ = pass_on(&mut from_client, &mut to_server, &shared) => {}
             _ = replies(from_server, &mut to_client, &shared, &cut, &answers) => {}
         }
         return;
@@ -276,6 +284,22 @@ async fn serve(client: TcpStream, shared: Arc<Shared>, cut: CancellationToken) {
     }
     drop((from_client, to_client));
     tokio::time::sleep(notice).await;
+}
+
+/// Requests to Redis, as fast as the line is.
+async fn pass_on(from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf, shared: &Shared) -> std::io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..read]).await?;
+        let ms = (u64::try_from(read).unwrap() * 1000).checked_div(shared.bytes_per_s.load(Ordering::SeqCst));
+        if let Some(ms) = ms {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+    }
 }
 
 async fn requests(

@@ -4,13 +4,17 @@
 use deadpool_redis::redis::{Cmd, Value, cmd, from_redis_value};
 
 use super::Redis;
-use super::shared::{COMMANDS_PER_PIPELINE, Shared, unexpected_reply};
+use super::shared::{COMMANDS_PER_PIPELINE, Replies, Shared, unexpected_reply};
 use super::wire::away;
 use crate::base::ids::UserId;
 use crate::cache::{CacheError, ListKey, ListVersion, RedisStream};
 
 /// What Redis answers to an entry whose number is not above the last one.
 const NOT_ABOVE: &str = "equal or smaller";
+
+/// How many entries one command takes out of a stream, and how many such commands go at once.
+const IDS_PER_REMOVAL: usize = 256;
+const REMOVALS_AT_ONCE: usize = 4;
 
 impl Shared {
     fn list_key(&self, user: UserId, list: ListKey) -> String {
@@ -21,6 +25,12 @@ impl Shared {
             ListKey::Mutes => "m",
         };
         format!("{}:{suffix}", self.key(user))
+    }
+
+    /// Sends a part of something larger. It has the time of one operation: that all parts take long does not say
+    /// that Redis is away.
+    async fn send_part(&self, commands: Vec<Cmd>) -> Result<Replies, CacheError> {
+        self.send(self.scripts_wire()?, commands, self.deadline()).await
     }
 
     fn ttl_ms(&self) -> u64 {
@@ -68,9 +78,10 @@ impl Redis {
             remove.arg(&stream.key).arg(ids.iter().map(|id| format!("{id}-0")).collect::<Vec<_>>());
             remove
         };
-        let commands = ids.chunks(COMMANDS_PER_PIPELINE).map(remove).collect();
-        for result in shared.send(shared.scripts_wire()?, commands, shared.deadline()).await? {
-            result.map_err(|error| away(&error))?;
+        for part in ids.chunks(IDS_PER_REMOVAL * REMOVALS_AT_ONCE) {
+            for result in shared.send_part(part.chunks(IDS_PER_REMOVAL).map(remove).collect()).await? {
+                result.map_err(|error| away(&error))?;
+            }
         }
         Ok(())
     }
@@ -80,8 +91,7 @@ impl Redis {
         let mut refused = None;
         for chunk in entries.chunks(COMMANDS_PER_PIPELINE - 1) {
             let commands = chunk.iter().map(|(id, entry)| add(stream, *id, entry)).chain([expire(stream)]).collect();
-            // Each pipeline has the time of one operation: that all of them take long does not say that Redis is away.
-            let mut results = shared.send(shared.scripts_wire()?, commands, shared.deadline()).await?;
+            let mut results = shared.send_part(commands).await?;
             results.pop().ok_or_else(unexpected_reply)?.map_err(|error| away(&error))?;
             for (entry, result) in chunk.iter().zip(results) {
                 match result {

@@ -14,14 +14,25 @@ use crate::http::caller::Caller;
 /// How many rows one batch looks at.
 const ROWS_AT_ONCE: i64 = 1000;
 
-/// Answers, with those that may name the user in full.
+/// After how many characters of answers that may name the user it looks at no further one.
+const ENOUGH_CHARS: i64 = 4 * 1024 * 1024;
+
+/// Answers, with those that may name the user in full, up to the first with so many characters before it.
 static ANSWERS: Statement = Statement::one(
-    "select k.caller, k.key, case when k.body like $4 then k.body else '' end
-    from idempotency_keys k
-    where (k.caller, k.key) > ($1, $2)
-    order by k.caller, k.key
-    limit $3",
-    &[("after_caller", Type::Text), ("after_key", Type::Text), ("max_rows", Type::Int), ("pattern", Type::Text)],
+    "select a.caller, a.key, a.body
+    from (
+        select w.caller, w.key, w.body, sum(length(w.body)) over (order by w.caller, w.key) - length(w.body) as chars_before
+        from (
+            select k.caller, k.key, case when k.body like $4 then k.body else '' end as body
+            from idempotency_keys k
+            where (k.caller, k.key) > ($1, $2)
+            order by k.caller, k.key
+            limit $3
+        ) w
+    ) a
+    where a.chars_before < $5
+    order by a.caller, a.key",
+    &[("after_caller", Type::Text), ("after_key", Type::Text), ("max_rows", Type::Int), ("pattern", Type::Text), ("max_chars", Type::Int)],
 );
 
 /// A repeat of the request is refused from then on, as it names the user.
@@ -111,10 +122,17 @@ async fn forget_answers(engines: &Engines, user: UserId, place: Place) -> Result
         return Ok(Progress::More(place));
     }
     let (after_caller, after_key): (String, String) = serde_json::from_str(&place.name).unwrap_or_default();
-    let columns = [text(after_caller), text(after_key), int(ROWS_AT_ONCE), text(format!("%\"{user}\"%"))];
+    let columns = [text(after_caller), text(after_key), int(ROWS_AT_ONCE), text(format!("%\"{user}\"%")), int(ENOUGH_CHARS)];
     let rows: Vec<(String, String, String)> = in_time(engines.db.fetch(&ANSWERS, &columns)).await?;
     let names = |body: &str| serde_json::from_str::<Value>(body).is_ok_and(|body| names_user(&body, &user.to_string()));
-    let found: Vec<_> = rows.iter().filter(|(.., body)| !body.is_empty() && names(body)).collect();
+    let mut found = Vec::new();
+    for row in rows.iter().filter(|(.., body)| !body.is_empty()) {
+        if names(&row.2) {
+            found.push(row);
+        }
+        // To read a large answer takes a while.
+        tokio::task::yield_now().await;
+    }
     if !found.is_empty() {
         let refusal = serde_json::to_string(&erased::problem([]).body()).unwrap_or_default();
         let columns = [
@@ -124,9 +142,9 @@ async fn forget_answers(engines: &Engines, user: UserId, place: Place) -> Result
         ];
         in_time(engines.db.run(&REFUSE, &columns)).await?;
     }
-    let is_full = i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS_AT_ONCE;
+    // A batch with fewer rows may have been cut short: the last one finds none.
     let next = |(caller, key, _): &(String, String, String)| {
         Progress::More(Place { name: serde_json::to_string(&(caller, key)).unwrap_or_default(), ..Place::default() })
     };
-    Ok(rows.last().filter(|_| is_full).map_or(Progress::Done, next))
+    Ok(rows.last().map_or(Progress::Done, next))
 }
