@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The row is both the job and the operation. A node that works on a removal moves its row on with
-//! each batch, so no other one takes it meanwhile; after a crash any node goes on from there. A batch
-//! may be done twice, by two nodes or after a crash, so each finds for itself what is left.
+//! each batch, and renews it during one, so no other one takes it meanwhile; after a crash any node goes
+//! on from there. A batch may be done twice, by two nodes or after a crash, so each finds for itself what
+//! is left.
 //!
 //! Features bring the steps ([`Step`]); `crate::maintenance::removal` lists them for each kind and
 //! has the worker. To remove something else: a [`RemovalKind`], a command that calls
@@ -61,6 +62,15 @@ pub struct Removal {
     pub place: Place,
     /// Not before this time.
     pub due_at: UnixMs,
+    /// Times that its row may have instead: those of renewals that got no answer.
+    pub unsure: Vec<UnixMs>,
+}
+
+impl Removal {
+    /// The times that its row may have.
+    fn times(&self) -> impl Iterator<Item = UnixMs> {
+        std::iter::once(self.due_at).chain(self.unsure.iter().copied())
+    }
 }
 
 /// A removal as it is accepted.

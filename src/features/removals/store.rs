@@ -63,6 +63,7 @@ static DUE: Statement = Statement::one(
 static OLDEST: Statement = Statement::one("select coalesce(min(r.created_at), 0) from removals r where r.finished_at = 0", &[]);
 
 /// Where the removal is still as it is known: at the same place as well as with the same time, which may be had again.
+/// Each of `{rows}` has another time that its row may have.
 static MOVE: Statement = Statement::new(
     "update removals
     set step = r.step, after_id = r.after_id, after_seq = r.after_seq, after_name = r.after_name, due_at = r.due_at
@@ -176,7 +177,15 @@ pub async fn due(db: &Db, known: &Known, now: UnixMs, max_rows: i64) -> DbResult
     let rows: Vec<DueRow> = db.fetch(&DUE, &[int(now.0), int(now.0 + AHEAD_MS), int(max_rows), text(&known.0)]).await?;
     let removal = |(id, kind, subject, step, after_id, after_seq, after_name, due_at): DueRow| {
         let place = Place { id: after_id, seq: after_seq, name: after_name };
-        Some(Removal { id: id.parse().ok()?, kind: RemovalKind::of_row(kind)?, subject, step, place, due_at: UnixMs(due_at) })
+        Some(Removal {
+            id: id.parse().ok()?,
+            kind: RemovalKind::of_row(kind)?,
+            subject,
+            step,
+            place,
+            due_at: UnixMs(due_at),
+            unsure: Vec::new(),
+        })
     };
     Ok(rows.into_iter().filter_map(removal).collect())
 }
@@ -189,12 +198,43 @@ pub async fn oldest(db: &Db) -> DbResult<Option<UnixMs>> {
 
 /// Moves a removal on, if it is still as it is known. None: another node has it.
 pub async fn move_on(db: &Db, from: &Removal, step: &str, place: Place, due_at: UnixMs) -> DbResult<Option<Removal>> {
-    // Else another node that knows it as it was would take it, too.
-    let is_as_it_was = (due_at, step, &place) == (from.due_at, from.step.as_str(), &from.place);
-    let due_at = if is_as_it_was { UnixMs(due_at.0 + 1) } else { due_at };
+    let due_at = if (step, &place) == (from.step.as_str(), &from.place) { another_time(from, due_at) } else { due_at };
+    let is_moved = set(db, from, step, &place, due_at).await?;
+    Ok(is_moved.then(|| Removal { step: step.to_owned(), place, due_at, unsure: Vec::new(), ..from.clone() }))
+}
+
+/// Leaves a removal to its node until this time, at the same place. False: another node has it. A renewal without an
+/// answer may have been done: what follows goes by both times.
+pub async fn renew(db: &Db, held: &mut Removal, due_at: UnixMs) -> DbResult<bool> {
+    let from = held.clone();
+    let due_at = another_time(&from, due_at);
+    held.unsure.push(due_at);
+    let is_renewed = set(db, &from, &from.step, &from.place, due_at).await?;
+    if is_renewed {
+        (held.due_at, held.unsure) = (due_at, Vec::new());
+    }
+    Ok(is_renewed)
+}
+
+/// This time, or the next one that the row of a removal cannot have. Else another node that knows the row as it was
+/// would take it, too.
+fn another_time(from: &Removal, due_at: UnixMs) -> UnixMs {
+    let mut other = due_at;
+    while from.times().any(|time| time == other) {
+        other.0 += 1;
+    }
+    other
+}
+
+/// Whether the row was as it is known, and is changed.
+async fn set(db: &Db, from: &Removal, step: &str, place: &Place, due_at: UnixMs) -> DbResult<bool> {
+    let times: Vec<i64> = from.times().map(|time| time.0).collect();
+    let rows = times.len();
+    let int = |value: i64| Column::Int(vec![value; rows]);
+    let text = |value: &str| Column::Text(vec![value.to_owned(); rows]);
     let columns = [
         text(from.id.as_str()),
-        int(from.due_at.0),
+        Column::Int(times),
         text(&from.step),
         int(from.place.id),
         int(from.place.seq),
@@ -205,13 +245,14 @@ pub async fn move_on(db: &Db, from: &Removal, step: &str, place: Place, due_at: 
         text(&place.name),
         int(due_at.0),
     ];
-    let moved = db.run(&MOVE, &columns).await?;
-    Ok((moved > 0).then(|| Removal { step: step.to_owned(), place, due_at, ..from.clone() }))
+    Ok(db.run(&MOVE, &columns).await? > 0)
 }
 
 /// All is removed. Whether it was still as it is known.
 pub async fn finish(db: &Db, from: &Removal, now: UnixMs) -> DbResult<bool> {
-    let columns = [text(from.id.as_str()), int(from.due_at.0), int(now.0.max(1))];
+    let times: Vec<i64> = from.times().map(|time| time.0).collect();
+    let rows = times.len();
+    let columns = [Column::Text(vec![from.id.to_string(); rows]), Column::Int(times), Column::Int(vec![now.0.max(1); rows])];
     Ok(db.run(&FINISH, &columns).await? > 0)
 }
 

@@ -1,6 +1,7 @@
 //! What works on removals (`crate::features::removals` says how): step after step, one bounded batch
 //! at a time, some removals side by side.
 
+mod lease;
 mod steps;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::lease::{hold, lease};
 pub use self::steps::{Steps, user_steps};
 use crate::base::abandoned::Abandoned;
 use crate::base::clock::UnixMs;
@@ -19,14 +21,11 @@ use crate::db::in_time;
 use crate::engine::guard::{Guard, Trust};
 use crate::failpoint;
 use crate::features::operations::OperationId;
-use crate::features::removals::{Engines, Progress, Removal, Step, store};
+use crate::features::removals::{Engines, Place, Progress, Removal, Step, store};
 use crate::maintenance::oldest::Oldest;
 
 /// How often a node looks for removals.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// For how long a removal is left to the node that works on it, after each batch.
-const LEASE_MS: i64 = 3000;
 
 /// After how long at most a step is looked at again that waits for something. Far below `AHEAD_MS`, after which a node
 /// counts as gone: the clocks of nodes may differ by some seconds.
@@ -107,16 +106,20 @@ async fn round(state: &RemovalContext, seen: &mut Seen, stop: &CancellationToken
 /// Some batches of a removal, for as long as no other node has taken it.
 async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &CancellationToken) -> Result<()> {
     let Engines { db, clock, .. } = &*state.engines;
-    let lease = || UnixMs(clock.now().0 + LEASE_MS);
     let (step, place) = (removal.step.clone(), removal.place.clone());
-    match in_time(store::move_on(db, removal, &step, place, lease())).await? {
+    match in_time(store::move_on(db, removal, &step, place, lease(clock))).await? {
         Some(taken) => *removal = taken,
         None => return Ok(()),
     }
     for _ in 0..BATCHES_PER_TURN {
         // Those that this version does not know are not found as due.
         let Some((step, next)) = state.steps.at(removal.kind, &removal.step) else { return Ok(()) };
-        let (name, place, later) = match batch(state, step, removal).await? {
+        let work = batch(state, step, removal.subject, removal.place.clone());
+        let Some(progress) = hold(db, clock, removal, work).await? else {
+            lost(removal);
+            return Ok(());
+        };
+        let (name, place, later) = match progress {
             Progress::More(place) => (step.name, place, None),
             Progress::Later(place, over_at) => (step.name, place, Some(look_again(over_at, clock.now()))),
             Progress::Done => match next {
@@ -124,9 +127,13 @@ async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &Cancellation
                 None => return finish(state, removal).await,
             },
         };
-        match in_time(store::move_on(db, removal, name, place, later.unwrap_or_else(lease))).await? {
+        match in_time(store::move_on(db, removal, name, place, later.unwrap_or_else(|| lease(clock)))).await? {
             Some(moved) if later.is_none() && !stop.is_cancelled() => *removal = moved,
-            _ => return Ok(()),
+            Some(_) => return Ok(()),
+            None => {
+                lost(removal);
+                return Ok(());
+            }
         }
     }
     // Others that are due go first.
@@ -134,14 +141,19 @@ async fn turn(state: &RemovalContext, removal: &mut Removal, stop: &Cancellation
     in_time(store::move_on(db, removal, &step, place, clock.now())).await.map(|_| ()).map_err(Into::into)
 }
 
+/// The batch that this node has begun or done is done again, or was done twice.
+fn lost(removal: &Removal) {
+    tracing::warn!(operation = %removal.id, step = removal.step, "another node took a removal while this one did a batch of it");
+}
+
 /// When a step is looked at again that waits for what is over at this time.
 fn look_again(over_at: UnixMs, now: UnixMs) -> UnixMs {
     over_at.min(UnixMs(now.0.saturating_add(MAX_LATER_MS)))
 }
 
-async fn batch(state: &RemovalContext, step: &Step, removal: &Removal) -> Result<Progress> {
+async fn batch(state: &RemovalContext, step: &Step, subject: i64, place: Place) -> Result<Progress> {
     failpoint(&format!("removal::before_{}", step.name));
-    let progress = step.batch(Arc::clone(&state.engines), removal.subject, removal.place.clone()).await?;
+    let progress = step.batch(Arc::clone(&state.engines), subject, place).await?;
     failpoint(&format!("removal::after_{}", step.name));
     metrics::counter!("headmark_removal_batches_total").increment(1);
     Ok(progress)
@@ -150,7 +162,9 @@ async fn batch(state: &RemovalContext, step: &Step, removal: &Removal) -> Result
 async fn finish(state: &RemovalContext, removal: &Removal) -> Result<()> {
     failpoint("removal::before_finish");
     let Engines { db, clock, .. } = &*state.engines;
-    in_time(store::finish(db, removal, clock.now())).await?;
+    if !in_time(store::finish(db, removal, clock.now())).await? {
+        lost(removal);
+    }
     Ok(())
 }
 

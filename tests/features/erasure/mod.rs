@@ -3,6 +3,7 @@
 mod batches;
 mod deleted_groups;
 mod kills;
+mod leases;
 mod left;
 mod meanwhile;
 mod repeats;

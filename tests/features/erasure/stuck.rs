@@ -75,7 +75,8 @@ both_tiers! {
             (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
             values ('0190163d8694739b3d5c2a7f00112230', 1, 7, 'open', '{STEP}', 3, 0, '', 5000, 1, 0)")).await;
         let id = "0190163d8694739b3d5c2a7f00112230".parse().unwrap();
-        let begun = Removal { id, kind: RemovalKind::User, subject: 7, step: STEP.to_owned(), place: Place::id(3), due_at: UnixMs(5000) };
+        let (kind, step, due_at) = (RemovalKind::User, STEP.to_owned(), UnixMs(5000));
+        let begun = Removal { id, kind, subject: 7, step, place: Place::id(3), due_at, unsure: Vec::new() };
         let leased = store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap().unwrap();
         assert_eq!(store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap(), None);
         let given_up = store::move_on(db, &leased, STEP, Place::id(4), UnixMs(5000)).await.unwrap().unwrap();
