@@ -1,10 +1,11 @@
 //! Request bodies: bounded in length, each and all together, in time and depth, JSON only, and every
 //! fault told with its place. `parse.rs` reads the JSON, `fields.rs` has what serde does not refuse by
-//! itself.
+//! itself, `strict.rs` finds what not every reader can hold.
 
 mod fields;
 mod idempotency_key;
 mod parse;
+mod strict;
 #[cfg(test)]
 mod tests;
 

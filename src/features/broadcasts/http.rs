@@ -75,7 +75,7 @@ pub struct SendBroadcastIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, max_length = 10_000)]
     body: Option<String>,
-    /// Additional data for clients: a JSON object of up to 16 KiB, kept verbatim.
+    /// Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. Numbers must fit a double.
     #[serde(default, deserialize_with = "raw_object")]
     #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     data: Option<Box<RawValue>>,

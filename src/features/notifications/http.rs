@@ -61,7 +61,7 @@ pub struct SendNotificationIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, max_length = 10_000, example = "Tonight from two to three.")]
     content: Option<String>,
-    /// Additional data for clients: a JSON object of up to 16 KiB, kept verbatim.
+    /// Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. Numbers must fit a double.
     #[serde(default, deserialize_with = "raw_object")]
     #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     data: Option<Box<RawValue>>,
@@ -91,7 +91,7 @@ pub struct EditNotificationIn {
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false, max_length = 10_000, example = "Tonight from three to four.")]
     content: Option<String>,
-    /// The new data: a JSON object of up to 16 KiB, kept verbatim.
+    /// The new data: a JSON object of up to 16 KiB, kept verbatim. Numbers must fit a double.
     #[serde(default, deserialize_with = "raw_object")]
     #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
     data: Option<Box<RawValue>>,

@@ -8,6 +8,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
+use super::strict::Strict;
+
 /// Reads an optional field that is there, and refuses `null`: a client that lost its value must not
 /// mean the default, which may be "everything": `#[serde(default, deserialize_with = "present")]`.
 ///
@@ -58,13 +60,15 @@ pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
 }
 
 /// Reads an object and keeps its text, with its numbers and the order of its fields. `null` is
-/// refused, as [`present`] does: `#[serde(default, deserialize_with = "raw_object")]`.
+/// refused, as [`present`] does: `#[serde(default, deserialize_with = "raw_object")]`. So is what
+/// readers of the text may fail at: a string that is not Unicode, or a number beyond a double's range.
 ///
 /// # Errors
-/// The deserializer's own, and one for what is no object.
+/// The deserializer's own, and one for what is no object or is refused.
 pub fn raw_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     if raw.get().starts_with('{') {
+        serde_json::from_str::<Strict>(raw.get()).map_err(D::Error::custom)?;
         return Ok(Some(raw));
     }
     let found = match raw.get().bytes().next() {

@@ -3,6 +3,7 @@
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 
+use super::strict::Strict;
 use crate::base::error::{Code, Problem};
 use crate::http::problem;
 
@@ -33,6 +34,12 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // A value can be wrong before the place where the syntax is; then the syntax is what the caller
     // must mend first.
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        return Err(malformed(&error.to_string()));
+    }
+    // The same goes for a string that is not Unicode, also in a value whose text is kept.
+    if let Err(error) = serde_json::from_str::<Strict>(text)
+        && !is_of_values(&error)
+    {
         return Err(malformed(&error.to_string()));
     }
     if !is_object {

@@ -26,6 +26,8 @@ struct BatchIn {
     items: Vec<ItemIn>,
     #[serde(default)]
     data: Option<Box<serde_json::value::RawValue>>,
+    #[serde(default, deserialize_with = "raw_object")]
+    object: Option<Box<serde_json::value::RawValue>>,
     #[serde(default, deserialize_with = "unique_map")]
     up_to: BTreeMap<String, u64>,
 }
@@ -82,6 +84,12 @@ async fn each_bad_body_is_told_what_and_where() {
         ("{\"up_to\": {\"a\": 1, \"b\": 2, \"a\": 3}}", Code::InvalidBody, "/up_to/a", "duplicate field `a`"),
         ("{\"up_to\": [1]}", Code::InvalidBody, "/up_to", "expected an object"),
         ("{\"data\": {\"a\": [\"\", \"x\\u0000\"]}}", Code::InvalidBody, "/data/a/1", "U+0000"),
+        ("{\"object\": {\"a\": \"\\ud800\"}}", Code::MalformedJson, "", "hex escape at line 1 column"),
+        ("{\"object\": {\"a\": [{\"\\udc00\": 1}]}}", Code::MalformedJson, "", "hex escape"),
+        ("{\"object\": {\"a\": \"\\ud83dx\"}}", Code::MalformedJson, "", "hex escape"),
+        ("{\"object\": {\"a\": [1, -1e999]}}", Code::InvalidBody, "/object", "number out of range"),
+        ("{\"object\": {\"a\": 1e999}, }", Code::MalformedJson, "", "line 1 column"),
+        ("{\"object\": [1e999]}", Code::InvalidBody, "/object", "expected an object"),
     ] {
         let (status, found, at, text) = read_batch(request(Some("application/json"), body.to_owned())).await.unwrap_err();
         assert_eq!((found, at.as_str()), (code, pointer), "{body}: {text}");
@@ -113,6 +121,9 @@ async fn good_bodies_pass_and_escaped_backslashes_are_no_nul() {
     }
     let batch = read_batch(request(Some("application/json"), r#"{"items":[{"user_id":1,"by":1}]}"#)).await.unwrap().value;
     assert_eq!((batch.items.len(), batch.data.is_none(), batch.up_to.len()), (1, true, 0));
+    let object = r#"{"z":"\ud83d\ude00", "a":-1.7e308,"b":[12345678901234567890.5,1e-999, null,true]}"#;
+    let batch = read_batch(request(Some("application/json"), format!("{{\"object\": {object} }}"))).await.unwrap().value;
+    assert_eq!(batch.object.unwrap().get(), object, "its text is kept");
 }
 
 #[tokio::test]

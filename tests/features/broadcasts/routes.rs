@@ -17,7 +17,7 @@ both_tiers! {
     async fn data_keeps_its_text(world: World) {
         let node = world.node().await;
         // Numbers that no double holds, an order that is not the alphabet's, spaces, escapes.
-        let data = r#"{"z": 12345678901234567890.123456789012345678901, "a":9007199254740993, "m": 1.10, "big":1e400, "e":"\u00e9\/", "o":{ "y":1,"b":[ ] }}"#;
+        let data = r#"{"z": 12345678901234567890.123456789012345678901, "a":9007199254740993, "m": 1.10, "big":1e300, "e":"\u00e9\/", "o":{ "y":1,"b":[ ] }}"#;
         let send = async || {
             let request = node.client.request(reqwest::Method::POST, "/v1/broadcasts/system").header("content-type", "application/json");
             let body = format!("{{\"title\":\"t\",\"data\":{data}}}");
@@ -30,6 +30,14 @@ both_tiers! {
         for reply in [&first, &again, &all, &own] {
             assert!(reply.text.contains(&format!("\"data\":{data}")), "{}", reply.text);
         }
+        // What not every reader of that text can hold.
+        for (data, status, code, pointer) in
+            [(r#"{"a":"\ud800"}"#, 400, "malformed_json", None), (r#"{"a":[1e999]}"#, 422, "invalid_body", Some("/data"))]
+        {
+            let refused = node.client.post_text("/v1/broadcasts/system", format!("{{\"title\":\"t\",\"data\":{data}}}")).await;
+            assert_eq!(refused.pointers(status, code), pointer.into_iter().collect::<Vec<_>>(), "{data}");
+        }
+        assert_eq!(node.client.get("/v1/broadcasts/system").await.ok()["items"].as_array().unwrap().len(), 1);
         node.stop().await;
     }
 

@@ -1,5 +1,6 @@
 //! The erasure of a user, over HTTP, as the contract has it.
 
+mod answers;
 mod batches;
 mod deleted_groups;
 mod kills;

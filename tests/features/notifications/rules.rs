@@ -1,10 +1,11 @@
 //! What is refused, what is bounded, what a retry changes, and who may do what.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{mark, notification, send, seqs, shown};
 use crate::both_tiers;
-use crate::support::{CREDENTIALS, Node};
+use crate::support::{CREDENTIALS, Client, Node};
 
 both_tiers! {
     async fn bad_requests_are_refused_and_change_nothing(world: World) {
@@ -93,6 +94,28 @@ both_tiers! {
         client.delete(&format!("/v1/users/1/notifications/{id}?all=true")).await.problem(400, "invalid_query");
         let summary = client.summary(1).await;
         assert_eq!((&summary["revision"], &summary["total"]), (&json!(2), &json!(1)));
+        node.stop().await;
+    }
+
+    async fn data_that_not_every_reader_can_hold_is_refused(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        let id = send(client, "notice", &[1]).await;
+        for (data, status, code, pointer) in [
+            (r#"{"x":"\ud800"}"#, 400, "malformed_json", None),
+            (r#"{"x":[{"\udc00":1}]}"#, 400, "malformed_json", None),
+            (r#"{"x":1e999}"#, 422, "invalid_body", Some("/data")),
+            (r#"{"x":{"y":[-1e999]}}"#, 422, "invalid_body", Some("/data")),
+        ] {
+            let sent = client.post_text("/v1/notifications", format!(r#"{{"type":"notice","recipients":[1],"data":{data}}}"#)).await;
+            let edit = client.request(Method::PUT, &format!("/v1/notifications/{id}")).header("content-type", "application/json");
+            let edited = Client::send(edit.body(format!(r#"{{"data":{data}}}"#))).await;
+            for refused in [sent, edited] {
+                assert_eq!(refused.pointers(status, code), pointer.into_iter().collect::<Vec<_>>(), "{data}");
+            }
+        }
+        let item = client.get("/v1/users/1/notifications").await.ok()["items"][0].clone();
+        assert_eq!((seqs(client, 1, "").await, item.get("data")), (vec![1], None));
         node.stop().await;
     }
 

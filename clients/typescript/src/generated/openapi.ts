@@ -2695,7 +2695,7 @@ export interface components {
              * @example Tonight from three to four.
              */
             content?: string;
-            /** @description The new data: a JSON object of up to 16 KiB, kept verbatim. */
+            /** @description The new data: a JSON object of up to 16 KiB, kept verbatim. Numbers must fit a double. */
             data?: {
                 [key: string]: unknown;
             };
@@ -4702,7 +4702,7 @@ export interface components {
         SendBroadcastIn: {
             /** @description The text. */
             body?: string;
-            /** @description Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. */
+            /** @description Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. Numbers must fit a double. */
             data?: {
                 [key: string]: unknown;
             };
@@ -4765,7 +4765,7 @@ export interface components {
              * @example Tonight from two to three.
              */
             content?: string;
-            /** @description Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. */
+            /** @description Additional data for clients: a JSON object of up to 16 KiB, kept verbatim. Numbers must fit a double. */
             data?: {
                 [key: string]: unknown;
             };
