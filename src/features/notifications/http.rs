@@ -50,8 +50,8 @@ pub fn routes() -> OpenApiRouter<Served<NotificationContext>> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendNotificationIn {
-    /// The type. Each type has its own unread count; a user can have notifications of up to 100
-    /// types.
+    /// The type. Each type has its own unread count; a user can have unread notifications of up to
+    /// 100 types.
     r#type: Name,
     /// The title.
     #[serde(default, deserialize_with = "present")]

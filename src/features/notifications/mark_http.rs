@@ -151,8 +151,9 @@ async fn read_notification(state: Served<NotificationContext>, path: UserPath, _
 /// Mark a notification as unread
 ///
 /// Marks one entry. With a group key, notifications join it again. A repeat changes nothing.
+/// Returns 409 if the user has unread notifications of 100 other types.
 #[utoipa::path(post, path = "/v1/users/{user}/notifications/{id}/unread", tag = "notifications",
-    extensions(("x-problems" = json!(["not_found", "gone"]))),
+    extensions(("x-problems" = json!(["not_found", "gone", "too_many"]))),
     params(("user" = UserOrMe, Path), ("id" = NotificationId, Path, description = "The entry")),
     request_body(content = NoFields, description = "Optional. It has no fields"),
     responses(

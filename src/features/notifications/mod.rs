@@ -16,8 +16,8 @@
 //! Receivers who block or mute the actor when it is sent get no entry (`silenced.rs`).
 //!
 //! `command.rs` has the commands, `rules.rs` and `many.rs` their rules, `http.rs`, `list_http.rs`
-//! and `mark_http.rs` the routes, `rows.rs` the rows of batches, `store.rs`, `sent_store.rs` and
-//! `grouped_store.rs` their statements,
+//! and `mark_http.rs` the routes, `rows.rs` the rows of batches, `store.rs`, `sent_store.rs`,
+//! `grouped_store.rs` and `type_store.rs` their statements,
 //! `lists.rs` and `reads.rs` what is read beside them, `expiry.rs` how long they are kept.
 
 mod command;
@@ -44,6 +44,7 @@ mod store;
 pub mod summary;
 #[cfg(test)]
 mod tests;
+mod type_store;
 
 use rand::RngExt as _;
 use serde::Deserialize;
@@ -62,7 +63,7 @@ pub use out::{
     SeenNotificationsOut,
 };
 
-/// How many types a user may have had notifications of.
+/// Of how many types a user may have numbers. One of which nothing is unread makes room for another.
 pub const MAX_TYPES: i64 = 100;
 
 /// How many recipients a notification may have.

@@ -2,6 +2,8 @@
 //! `notification_types`: what a batch needs of them, holds of them and writes back. What is read of
 //! them outside of batches is in `lists.rs` and `reads.rs`.
 
+mod types;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use futures_util::future::{try_join, try_join_all, try_join4};
 
 use super::entry::{Count, Entry, EntryKey, Grouped, Held, OpenKey, TypeKey};
 use super::store::{self, EntryRow};
-use super::{Notification, Unread, grouped_store, sent_store, silenced};
+use super::{Notification, Unread, grouped_store, sent_store, silenced, type_store};
 use crate::base::ids::{NotificationId, UserId};
 use crate::db::{Conn, DbResult, Pipeline, Statement};
 use crate::engine::entries::EntryRows;
@@ -61,21 +63,6 @@ pub struct NotificationRows {
 impl NotificationRows {
     fn take(&mut self, rows: Vec<EntryRow>) {
         self.entries.insert_loaded(rows.into_iter().filter_map(store::entry_of_row).map(|(key, entry)| (key, Some(entry))));
-    }
-
-    /// The numbers of the types that are asked for, and of what was loaded of entries.
-    async fn load_types(&mut self, pipeline: &Pipeline, needs: &NotificationNeeds) -> DbResult<()> {
-        let mut types = needs.types.clone();
-        types.extend(self.entries.rows.iter().filter_map(|((user, _), (_, now))| Some((*user, Arc::clone(&now.as_ref()?.kind)))));
-        for (user, kind, unread, seen, count) in store::load_types(pipeline, &types).await? {
-            let Ok(user) = UserId::try_from(user) else { continue };
-            if unread < 0 {
-                self.type_counts.insert_loaded([(user, count)]);
-            } else {
-                self.types.insert_loaded([((user, Arc::from(kind)), Some(Count { unread, seen }))]);
-            }
-        }
-        Ok(())
     }
 
     async fn save_notifications(&self, conn: &mut Conn) -> DbResult<()> {
@@ -237,35 +224,6 @@ impl NotificationRows {
         let since: i64 = mine.map(|(_, (loaded, now))| counts(now) - counts(loaded)).sum();
         unread + since
     }
-
-    /// The numbers of a type; None where the user never had any of it.
-    #[must_use]
-    pub fn count(&self, user: UserId, kind: &Arc<str>) -> Option<Count> {
-        self.types.get(&(user, Arc::clone(kind)))
-    }
-
-    /// Sets these.
-    pub fn set_count(&mut self, user: UserId, kind: &Arc<str>, count: Count) {
-        let key = (user, Arc::clone(kind));
-        if self.types.get(&key).is_none() {
-            let types = self.type_count(user);
-            self.type_counts.set(&user, types + 1);
-        }
-        self.types.set(&key, Some(count));
-    }
-
-    /// How many types a user has; known where one that was asked for would be new.
-    #[must_use]
-    pub fn type_count(&self, user: UserId) -> i64 {
-        self.type_counts.get(&user)
-    }
-
-    /// The numbers of a user's types that are here.
-    #[must_use]
-    pub fn counts_of(&self, user: UserId) -> Vec<(Arc<str>, Count)> {
-        let mine = self.types.from(&(user, Arc::from(""))).take_while(move |((of, _), _)| *of == user);
-        mine.filter_map(|((_, kind), count)| Some((Arc::clone(kind), (*count)?))).collect()
-    }
 }
 
 /// The numbers of a type, as a part: how many are unread, and where that is another number how many
@@ -287,7 +245,8 @@ impl RowSet for NotificationRows {
     type Needs = NotificationNeeds;
 
     fn statements() -> Vec<&'static Statement> {
-        [store::statements().as_slice(), &sent_store::statements(), &grouped_store::statements(), &silenced::statements()].concat()
+        let of_entries = [store::statements().as_slice(), &sent_store::statements(), &grouped_store::statements()].concat();
+        [of_entries.as_slice(), &type_store::statements(), &silenced::statements()].concat()
     }
 
     async fn load(&mut self, pipeline: &Pipeline, _core: &Core, needs: &NotificationNeeds) -> DbResult<()> {
@@ -298,7 +257,7 @@ impl RowSet for NotificationRows {
                 sent_store::lock(pipeline, &needs.notifications),
                 store::load_entries(pipeline, &by_id),
                 unread,
-                store::load_types_of(pipeline, &needs.types_of),
+                type_store::load_of_users(pipeline, &needs.types_of),
             ),
             try_join4(
                 grouped_store::load_holders(pipeline, &needs.holders),
@@ -326,10 +285,7 @@ impl RowSet for NotificationRows {
                 self.newly_seen.entry((user, seq)).or_default().insert(kind.into(), unread);
             }
         }
-        let kind = |(user, kind, unread, seen): (i64, String, i64, i64)| {
-            Some(((UserId::try_from(user).ok()?, Arc::from(kind)), Some(Count { unread, seen })))
-        };
-        self.types.insert_loaded(types.into_iter().filter_map(kind));
+        self.take_types(types);
         self.load_types(pipeline, needs).await
     }
 
@@ -337,8 +293,7 @@ impl RowSet for NotificationRows {
         self.save_notifications(conn).await?;
         self.save_entries(conn).await?;
         self.save_grouped(conn).await?;
-        let types: Vec<_> = self.types.changed().filter_map(|(key, count)| Some((key, (*count)?))).collect();
-        if types.is_empty() { Ok(()) } else { store::save_types(conn, &types).await }
+        self.save_types(conn).await
     }
 
     fn settle(&mut self) {

@@ -58,14 +58,15 @@ pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -
     let of = rows.get::<NotificationRows>();
     // Before the silence. Else a sender of a new type would learn from the missing error that this
     // receiver silences the actor.
-    if of.count(user, sent.kind).is_none() && of.type_count(user) >= MAX_TYPES {
-        return Err(Problem::new(Code::TooMany, format!("A recipient has reached the limit of {MAX_TYPES} notification types.")));
-    }
+    let Some(types) = of.room_for(user, sent.kind) else {
+        return Err(Problem::new(Code::TooMany, format!("A recipient has unread notifications of {MAX_TYPES} other types.")));
+    };
     if sent.actor.is_some_and(|actor| of.silence(user, actor).holds(now)) {
         return Ok(());
     }
     let is_grouped = !sent.group_key.is_empty();
     let open = if is_grouped { of.open(user, sent.kind, sent.group_key) } else { None };
+    drop_types(rows, user, &types);
     rows.revise(user, |row| row.notification_seq += 1);
     let seq = rows.user(user).notification_seq;
     let id = match open {
@@ -90,6 +91,15 @@ pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -
         );
     }
     Ok(())
+}
+
+/// These types make room for another one. A part of an entry in the cache cannot be taken away, so the entry is read
+/// again.
+fn drop_types(rows: &mut Rows, user: UserId, types: &[Arc<str>]) {
+    for kind in types {
+        rows.get_mut::<NotificationRows>().drop_type(user, kind);
+        rows.read_entry_again(user);
+    }
 }
 
 /// Sets an entry, takes the numbers of its type along, and raises the user's revision where the
@@ -183,6 +193,9 @@ pub(super) fn edit(
 }
 
 /// Marks an entry. Reading again keeps the time of the first.
+///
+/// # Errors
+/// Where it is not there, or becomes unread and would be of a type too many.
 pub(super) fn mark(
     rows: &mut Rows,
     user: UserId,
@@ -200,6 +213,12 @@ pub(super) fn mark(
         (true, first) => first,
         (false, _) => UnixMs(0),
     };
+    if read_at != before.read_at && !read {
+        // Its type may have made room for another one since it was read.
+        let types = rows.get::<NotificationRows>().room_for(user, &before.kind);
+        let full = || Problem::new(Code::TooMany, format!("The user has unread notifications of {MAX_TYPES} other types."));
+        drop_types(rows, user, &types.ok_or_else(full)?);
+    }
     set(rows, user, id, Some(&before), Entry { read_at, ..before.clone() });
     let count = rows.get::<NotificationRows>().count(user, &before.kind).unwrap_or_default();
     Ok(ReadNotificationOut {

@@ -1,12 +1,12 @@
-//! The statements by which a batch reads and writes `notification_receivers` and
-//! `notification_types` (`rows.rs`). Those of `grouped_notifications` are in `grouped_store.rs`,
-//! those of `notifications` in `sent_store.rs`.
+//! The statements by which a batch reads and writes `notification_receivers` (`rows.rs`). Those of
+//! `grouped_notifications` are in `grouped_store.rs`, those of `notifications` in `sent_store.rs`,
+//! and those of `notification_types` in `type_store.rs`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Unread;
-use super::entry::{Count, Entry, EntryKey, TypeKey};
+use super::entry::{Entry, EntryKey};
 use crate::base::clock::UnixMs;
 use crate::base::ids::{NotificationId, UserId};
 use crate::db::{Column, Conn, DbResult, Pipeline, Statement, Type};
@@ -109,49 +109,10 @@ static DELETE_ENTRIES: Statement = Statement::new(
 )
 .by("user_id");
 
-/// With how many types the user has, where this one would be new.
-static LOAD_TYPES: Statement = Statement::new(
-    "select r.user_id, r.type, coalesce(t.unread, -1), coalesce(t.seen, 0),
-        case when t.user_id is null then (select count(*) from notification_types c where c.user_id = r.user_id) else 0 end
-    from {rows} r
-    left join notification_types t on t.user_id = r.user_id and t.type = r.type",
-    &[("user_id", Type::Int), ("type", Type::Text)],
-)
-.by("user_id");
-
-static LOAD_TYPES_OF_USERS: Statement = Statement::new(
-    "select t.user_id, t.type, t.unread, t.seen
-    from {rows} r
-    join notification_types t on t.user_id = r.user_id",
-    &[("user_id", Type::Int)],
-)
-.by("user_id");
-
-static SAVE_TYPES: Statement = Statement::new(
-    "insert into notification_types (user_id, type, unread, seen)
-    select user_id, type, unread, seen
-    from {rows} r
-    where true
-    order by user_id, type
-    on conflict (user_id, type) do update set unread = excluded.unread, seen = excluded.seen",
-    &[("user_id", Type::Int), ("type", Type::Text), ("unread", Type::Int), ("seen", Type::Int)],
-);
-
 /// Every statement of this file, for the suite that runs each on both engines.
 #[must_use]
-pub(super) fn statements() -> [&'static Statement; 10] {
-    [
-        &LOAD_ENTRIES,
-        &LOAD_UNREAD,
-        &LOAD_UNREAD_OF_TYPE,
-        &LOAD_NEWLY_SEEN,
-        &INSERT_ENTRIES,
-        &UPDATE_ENTRIES,
-        &DELETE_ENTRIES,
-        &LOAD_TYPES,
-        &LOAD_TYPES_OF_USERS,
-        &SAVE_TYPES,
-    ]
+pub(super) fn statements() -> [&'static Statement; 7] {
+    [&LOAD_ENTRIES, &LOAD_UNREAD, &LOAD_UNREAD_OF_TYPE, &LOAD_NEWLY_SEEN, &INSERT_ENTRIES, &UPDATE_ENTRIES, &DELETE_ENTRIES]
 }
 
 /// A row of `notification_receivers`.
@@ -188,26 +149,6 @@ pub(super) async fn load_newly_seen(pipeline: &Pipeline, seen: &BTreeSet<(UserId
     }
     let users = Column::Int(seen.iter().map(|(user, _)| user.get()).collect());
     pipeline.fetch(&LOAD_NEWLY_SEEN, [users, Column::Int(seen.iter().map(|(_, seq)| *seq).collect())]).await
-}
-
-pub(super) async fn load_types_of(pipeline: &Pipeline, users: &BTreeSet<UserId>) -> DbResult<Vec<(i64, String, i64, i64)>> {
-    if users.is_empty() {
-        return Ok(Vec::new());
-    }
-    pipeline.fetch(&LOAD_TYPES_OF_USERS, [Column::Int(users.iter().map(|user| user.get()).collect())]).await
-}
-
-/// The numbers of each of these types, and where it would be new -1 and how many types the user
-/// has.
-pub(super) async fn load_types(pipeline: &Pipeline, types: &BTreeSet<TypeKey>) -> DbResult<Vec<(i64, String, i64, i64, i64)>> {
-    if types.is_empty() {
-        return Ok(Vec::new());
-    }
-    let columns = [
-        Column::Int(types.iter().map(|(user, _)| user.get()).collect()),
-        Column::Text(types.iter().map(|(_, kind)| (**kind).to_owned()).collect()),
-    ];
-    pipeline.fetch(&LOAD_TYPES, columns).await
 }
 
 /// An entry with its key.
@@ -261,14 +202,4 @@ pub(super) async fn update_entries(conn: &mut Conn, changed: &[EntryOf<'_>]) -> 
 
 pub(super) async fn delete_entries(conn: &mut Conn, dropped: &[&EntryKey]) -> DbResult<()> {
     if dropped.is_empty() { Ok(()) } else { conn.later(&DELETE_ENTRIES, &keys(dropped.iter().copied())).await }
-}
-
-pub(super) async fn save_types(conn: &mut Conn, types: &[(&TypeKey, Count)]) -> DbResult<()> {
-    let columns = [
-        Column::Int(types.iter().map(|((user, _), _)| user.get()).collect()),
-        Column::Text(types.iter().map(|((_, kind), _)| (**kind).to_owned()).collect()),
-        Column::Int(types.iter().map(|(_, count)| count.unread).collect()),
-        Column::Int(types.iter().map(|(_, count)| count.seen).collect()),
-    ];
-    conn.later(&SAVE_TYPES, &columns).await
 }

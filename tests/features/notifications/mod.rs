@@ -8,6 +8,7 @@ mod model;
 mod reading;
 mod rules;
 mod seeing;
+mod types;
 mod upgrade;
 
 use serde_json::{Value, json};

@@ -1809,6 +1809,7 @@ export interface paths {
         /**
          * Mark a notification as unread
          * @description Marks one entry. With a group key, notifications join it again. A repeat changes nothing.
+         *     Returns 409 if the user has unread notifications of 100 other types.
          */
         post: operations["unread_notification"];
         delete?: never;
@@ -4782,8 +4783,8 @@ export interface components {
              */
             title?: string;
             /**
-             * @description The type. Each type has its own unread count; a user can have notifications of up to 100
-             *     types.
+             * @description The type. Each type has its own unread count; a user can have unread notifications of up to
+             *     100 types.
              */
             type: components["schemas"]["Name"];
         };
@@ -9856,6 +9857,7 @@ export interface operations {
             403: components["responses"]["403.cross_origin.forbidden"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.too_many"];
             410: components["responses"]["410.erased.gone"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
