@@ -197,6 +197,32 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn badges_are_shown_with_what_was_retracted_and_deleted(world: World) {
+        let node = world.node().await;
+        let client = &node.client;
+        for (badge, by) in [("like", 10), ("mention", 4), ("old", 7)] {
+            client.post(&format!("/v1/users/1/badges/{badge}/increment"), &json!({ "by": by })).await.ok();
+        }
+        for at in [7, 9, 10] {
+            client.post("/v1/users/1/badges/like/retract", &json!({ "at": at })).await.ok();
+        }
+        client.delete("/v1/users/1/badges/old").await.ok();
+        let lines = export(client, 1).await;
+        let own = of_kind(&lines, "user")[0];
+        let like = json!({"badge": "like", "head": 10, "read_up_to": 0, "unread": 7, "retracted": "7 9-10"});
+        assert_eq!(own["counters"], json!([like, {"badge": "mention", "head": 4, "read_up_to": 0, "unread": 4}]));
+        assert_eq!(own["deleted_counters"], json!([{"badge": "old", "head": 7}]));
+        // With no badge left, their heads are all that the user's marks have.
+        for badge in ["like", "mention"] {
+            client.delete(&format!("/v1/users/1/badges/{badge}")).await.ok();
+        }
+        let lines = export(client, 1).await;
+        let own = of_kind(&lines, "user")[0];
+        let heads = [("like", 10), ("mention", 4), ("old", 7)].map(|(badge, head)| json!({"badge": badge, "head": head}));
+        assert_eq!((own.get("counters"), &own["deleted_counters"]), (None, &json!(heads)));
+        node.stop().await;
+    }
+
     /// Nor is a row made of who is only named by somebody whom it changes nothing for.
     async fn who_was_never_seen_has_nothing_whatever_others_do(world: World) {
         let node = world.node().await;

@@ -30,7 +30,7 @@ pub use intervals::Intervals;
 pub use kind::{Kind, Refused};
 pub use settings::{LeftOut, ListVisibility, Switches, UserSettings};
 pub use stream::{MAX_MENTION_ALL_RUNS, MAX_SHARED_RUNS, Numbers, Stream, StreamKey, mention_floor, numbers, other_changes, unread};
-pub use user_marks::{MAX_DELETED_COUNTERS, PackedMark, UserMarks, is_own};
+pub use user_marks::{MAX_DELETED_COUNTERS, PackedMark, SORTS_OF_MARKS, UserMarks, is_own};
 
 use std::sync::Arc;
 

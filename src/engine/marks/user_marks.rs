@@ -21,6 +21,9 @@ pub const MAX_DELETED_COUNTERS: usize = 100;
 /// The letter of the heads that deleted counters leave behind.
 const DELETED: &str = "g:";
 
+/// What keys begin with: marks of channels, of counters and of dots, and heads of deleted counters.
+pub const SORTS_OF_MARKS: [&str; 4] = ["b:", "c:", "d:", DELETED];
+
 /// A user's marks of counters, channels and dots. What a newer version wrote there stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserMarks(Arc<str>);
@@ -146,13 +149,13 @@ impl UserMarks {
 
     /// What a deleted counter left behind, or one that may be forgotten.
     fn deleted(&self, name: &str) -> Mark {
-        let heads = || self.deleted_heads();
+        let heads = || self.deleted_counters();
         let kept = heads().find(|(of, _)| *of == name).or_else(|| heads().find(|(of, _)| of.is_empty()));
         kept.map(|(_, head)| Mark::from_row(head, head, "", UnixMs(0))).unwrap_or_default()
     }
 
-    /// The heads that deleted counters left behind, by name; the highest of the forgotten ones without.
-    fn deleted_heads(&self) -> impl Iterator<Item = (&str, i64)> {
+    /// The heads that deleted counters left behind, by name; the highest of the forgotten ones has an empty name.
+    pub fn deleted_counters(&self) -> impl Iterator<Item = (&str, i64)> {
         all(&self.0).filter_map(|(key, numbers)| Some((key.strip_prefix(DELETED)?, split(numbers).0.parse().ok()?)))
     }
 
@@ -161,11 +164,11 @@ impl UserMarks {
         let Some(head) = find(&self.0, Kind::Counter, name).map(|packed| packed.unpack().head()) else { return false };
         self.write(&format!("c:{name}"), None);
         self.write(&format!("{DELETED}{name}"), Some(&Mark::from_row(head, head, "", UnixMs(0))));
-        let named = || self.deleted_heads().filter(|(of, _)| !of.is_empty());
+        let named = || self.deleted_counters().filter(|(of, _)| !of.is_empty());
         if named().count() > MAX_DELETED_COUNTERS
             && let Some((lowest, head)) = named().min_by_key(|(_, head)| *head).map(|(of, head)| (format!("{DELETED}{of}"), head))
         {
-            let highest = self.deleted_heads().find(|(of, _)| of.is_empty()).map_or(head, |(_, highest)| highest.max(head));
+            let highest = self.deleted_counters().find(|(of, _)| of.is_empty()).map_or(head, |(_, highest)| highest.max(head));
             self.write(&lowest, None);
             self.write(DELETED, Some(&Mark::from_row(highest, highest, "", UnixMs(0))));
         }
@@ -227,7 +230,7 @@ impl UserMarks {
     /// Whether it holds marks of a kind that this version does not know (written by a newer one).
     #[must_use]
     pub fn has_unknown(&self) -> bool {
-        all(&self.0).any(|(key, _)| !["b:", "c:", "d:", DELETED].iter().any(|known| key.starts_with(known)))
+        all(&self.0).any(|(key, _)| !SORTS_OF_MARKS.iter().any(|known| key.starts_with(known)))
     }
 }
 
@@ -319,7 +322,7 @@ mod tests {
             marks.set(Kind::Counter, &format!("b{head}"), &mark(head, 0, ""));
             assert!(marks.delete_counter(&format!("b{head}")));
         }
-        assert_eq!(marks.deleted_heads().count(), MAX_DELETED_COUNTERS + 1);
+        assert_eq!(marks.deleted_counters().count(), MAX_DELETED_COUNTERS + 1);
         assert!(!marks.has_unknown());
         let head = |name: &str| marks.get(Kind::Counter, name).head();
         assert_eq!((head("b1"), head("b2"), head("b3"), head("never")), (2, 2, 3, 2));
