@@ -28,7 +28,7 @@ pub(super) struct Held {
 /// An entry of a user's list. Its id is that of its first notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place in the list: that of the last notification that joined it.
+    /// Its place in the list: that of the last notification that joined it. Below 0: see [`Entry::silenced`].
     pub seq: i64,
     pub kind: Arc<str>,
     /// What notifications join it by; empty: none do.
@@ -46,6 +46,20 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The row of a receiver who silences the actor. No list ever shows it. It says that the user is a recipient, so
+    /// that there is one less once the user is erased. Its seq is not taken from the list, whose numbers stay.
+    #[must_use]
+    pub fn silenced(id: NotificationId, kind: &Arc<str>, now: UnixMs) -> Self {
+        let (kind, group_key, read_at) = (Arc::clone(kind), Arc::from(""), UnixMs(0));
+        Self { seq: -id.get(), kind, group_key, notifications: 0, created_at: now, updated_at: now, read_at, gone: true }
+    }
+
+    /// Whether it is the row of a receiver who silenced the actor.
+    #[must_use]
+    pub fn is_silenced(&self) -> bool {
+        self.seq < 0
+    }
+
     /// Whether it counts.
     #[must_use]
     pub fn is_unread(&self) -> bool {

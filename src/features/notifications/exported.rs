@@ -68,7 +68,11 @@ pub static PARTS: &[ExportPart] = &[
         statement: &ENTRIES,
         fields: &[
             field("id", Shown::Id, "Its id, which is that of its first notification"),
-            field("seq", Shown::Number, "Its place in the list"),
+            field(
+                "seq",
+                Shown::Number,
+                "Its place in the list; below 0 where the user muted or blocked the actor, and the list never had it",
+            ),
             field("type", Shown::Text, "Its type"),
             field("group_key", Shown::Text, "By what notifications join it"),
             field("notifications", Shown::Number, "The number of notifications in it"),

@@ -11,14 +11,15 @@ use crate::db::{Column, Db, DbResult, Statement, Type};
 
 /// A page of a user's list. Entries and what is grouped in them lie with the user, so on a
 /// distributed database that is read first, and the notifications by what it says. The first row
-/// (seq 0) has the user's revision and how far the user has seen the list.
+/// (seq 0) has the user's revision and how far the user has seen the list. Below seq 0 there may be
+/// very many rows, of which no list shows any.
 macro_rules! page {
     ($of:literal) => {
         concat!(
             "with p as materialized (
         select r.notification_id, r.seq, r.type, r.created_at, r.updated_at, r.read_at
         from notification_receivers r
-        where r.user_id = $1 and r.seq < $2 and r.gone = 0 and ",
+        where r.user_id = $1 and r.seq > 0 and r.seq < $2 and r.gone = 0 and ",
             $of,
             "
         order by r.seq desc

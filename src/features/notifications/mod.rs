@@ -13,7 +13,8 @@
 //! under the lock of the receiver's own row in `users`, which also gives the seqs: in the order of
 //! commits.
 //!
-//! Receivers who block or mute the actor when it is sent get no entry (`silenced.rs`).
+//! Receivers who block or mute the actor when it is sent get no entry (`silenced.rs`), and a row that
+//! no list has, so that the number of recipients falls when they are erased.
 //!
 //! `command.rs` has the commands, `rules.rs` and `many.rs` their rules, `http.rs`, `list_http.rs`
 //! and `mark_http.rs` the routes, `rows.rs` the rows of batches, `store.rs`, `sent_store.rs`,

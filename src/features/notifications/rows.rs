@@ -164,10 +164,10 @@ impl NotificationRows {
         self.notifications.set(&id, None);
     }
 
-    /// An entry of a user's list, also where it is gone.
+    /// An entry of a user's list, also where it is gone. None of a receiver who silenced the actor.
     #[must_use]
     pub fn entry(&self, user: UserId, id: NotificationId) -> Option<Entry> {
-        self.entries.get(&(user, id))
+        self.entries.get(&(user, id)).filter(|entry| !entry.is_silenced())
     }
 
     /// Sets an entry; None drops it.

@@ -50,7 +50,8 @@ pub(super) struct Sent<'a> {
 }
 
 /// A notification for a user. It joins the open entry of its type and key with the highest seq, or
-/// begins a new one. Nothing happens where the user blocks or mutes the actor.
+/// begins a new one. Where the user blocks or mutes the actor, a row says that the user is a recipient.
+/// Nothing else changes then: not the revision either, from which others could tell.
 ///
 /// # Errors
 /// Where it would be of a type too many.
@@ -62,6 +63,7 @@ pub(super) fn join(rows: &mut Rows, user: UserId, sent: Sent<'_>, now: UnixMs) -
         return Err(Problem::new(Code::TooMany, format!("A recipient has unread notifications of {MAX_TYPES} other types.")));
     };
     if sent.actor.is_some_and(|actor| of.silence(user, actor).holds(now)) {
+        rows.get_mut::<NotificationRows>().set_entry(user, sent.id, Some(Entry::silenced(sent.id, sent.kind, now)));
         return Ok(());
     }
     let is_grouped = !sent.group_key.is_empty();
@@ -143,11 +145,12 @@ pub(super) fn take_out(rows: &mut Rows, user: UserId, notification: Notification
     }
 }
 
-/// A notification is kept no longer. The entry that it began goes with it, unless others are in it.
+/// A notification is kept no longer. The entry that it began goes with it, unless others are in it. So
+/// does the row of a receiver who silenced the actor.
 pub(super) fn expire(rows: &mut Rows, user: UserId, notification: NotificationId, kept_from: i64) {
     take_out(rows, user, notification, kept_from);
     let of = rows.get_mut::<NotificationRows>();
-    if of.entry(user, notification).is_some_and(|entry| entry.notifications == 0) {
+    if of.entry(user, notification).is_none_or(|entry| entry.notifications == 0) {
         of.set_entry(user, notification, None);
     }
 }

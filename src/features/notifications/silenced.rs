@@ -1,5 +1,5 @@
 //! Receivers who block or mute the actor of a notification: it stays out of their lists for ever, and
-//! counts among its recipients all the same.
+//! counts among its recipients all the same ([`Entry::silenced`](super::entry::Entry::silenced)).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
 //! The rules against a naive model: every list as a list of entries, every entry as a list of
 //! notifications, every number as a count of them.
 
+mod silenced;
 mod types;
 
 use proptest::prelude::*;

@@ -7,6 +7,7 @@ mod kills;
 mod leases;
 mod left;
 mod meanwhile;
+mod recipients;
 mod repeats;
 mod routes;
 mod scrubbed;

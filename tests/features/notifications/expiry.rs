@@ -133,6 +133,23 @@ both_tiers! {
         node.stop().await;
     }
 
+    async fn receivers_who_silenced_the_actor_leave_nothing_behind(world: World) {
+        let at = Arc::new(AtomicI64::new(1_800_000_000_000));
+        let node = world.node_at(&at, &TTL).await;
+        let client = &node.client;
+        client.put("/v1/users/2/mutes/9", &json!({})).await.ok();
+        let before = revision(client, 2).await;
+        like(client, "post:1", Some(9), &[1, 2]).await;
+        let withdrawn = like(client, "post:2", Some(9), &[1, 2]).await;
+        client.delete(&format!("/v1/notifications/{withdrawn}")).await;
+        // Of each notification an entry of user 1 and a row of user 2, and one that says what the first entry holds.
+        assert_eq!(left(&node).await, (2, 5));
+        at.fetch_add(2 * DAY_MS + 1, Ordering::SeqCst);
+        assert_eq!(left(&node).await, (0, 0));
+        assert_eq!(revision(client, 2).await, before);
+        node.stop().await;
+    }
+
     async fn a_sweep_takes_large_and_many_and_every_node_shows_it(world: World) {
         let at = Arc::new(AtomicI64::new(1_800_000_000_000));
         let mut nodes = vec![world.node_at(&at, &TTL).await];
