@@ -21,10 +21,9 @@ keep_output cargo nextest run --features failpoints "$@"
 
 # A filter is for the tests of the program.
 if [ $# = 0 ]; then
-    binary=${CARGO_TARGET_DIR:-target}/debug/headmark
-    for suite in test-clients test-console; do
-        keep_output scripts/client-tools.sh make --no-print-directory "$suite" HEADMARK_BIN="$binary"
-    done
+    make=(make --no-print-directory "HEADMARK_BIN=${CARGO_TARGET_DIR:-target}/debug/headmark")
+    # Side by side, as each of the two waits for most of the time.
+    keep_output scripts/client-tools.sh scripts/beside.sh "$(printf '%q ' "${make[@]}" test-clients)" "${make[@]}" test-console
 fi
 
 # nextest:    Summary [   1.2s] 5/9 tests run: 3 passed (1 slow), 1 failed, 1 timed out, 2 skipped
