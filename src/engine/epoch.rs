@@ -100,8 +100,8 @@ pub fn statements() -> [&'static Statement; 8] {
 /// How many numbers of events each further epoch leaves out at least.
 pub const EVENTS_STEP: i64 = 100_000_000;
 
-/// The head after another epoch begins is this times the milliseconds since 1970, if that is more. So each of many
-/// restores of the same backup leads beyond what came after the one before. It is below 2^53 until the year 2109.
+/// The head after another epoch begins is this times the milliseconds since 1970, if that is more. So each restore of
+/// the same backup gives higher numbers than the last one. It is below 2^53 until the year 2109.
 const EVENTS_PER_MS: i64 = 2048;
 
 /// By how many times [`HISTORY_STEP`] the cache's epoch goes up at most. Small enough for a million

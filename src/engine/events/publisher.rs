@@ -6,7 +6,7 @@
 //! is read from the database.
 //!
 //! After a failover that lost writes, numbers after the head may be those of lost events. So nothing
-//! is numbered until another epoch has begun, which raises the head by [`EVENTS_STEP`].
+//! is numbered until another epoch has begun, which raises the head.
 
 use std::io::Error as IoError;
 use std::sync::Arc;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use headmark::base::clock::UnixMs;
-use headmark::features::removals::{Place, Removal, RemovalKind, store};
+use headmark::features::removals::{Place, Removal, store};
 use tokio::time::Instant;
 
-use super::{erase, erased, node};
+use super::{STEP, begun_by_a_newer_version, erase, erased, node};
 use crate::both_tiers;
 use crate::support::{Hand, Node, Proxy, Tier, World, eventually, eventually_within};
 
@@ -41,15 +41,9 @@ both_tiers! {
     }
 
     async fn a_renewal_without_an_answer_gives_nothing_up(world: World) {
-        const STEP: &str = "of_a_newer_version";
         let node = node(&world).await;
         let db = &node.app.state().db;
-        Hand::on(&world).await.run(&format!("insert into removals
-            (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
-            values ('0190163d8694739b3d5c2a7f00112230', 1, 7, 'open', '{STEP}', 3, 0, '', 5000, 1, 0)")).await;
-        let id = "0190163d8694739b3d5c2a7f00112230".parse().unwrap();
-        let (kind, step, due_at) = (RemovalKind::User, STEP.to_owned(), UnixMs(5000));
-        let begun = Removal { id, kind, subject: 7, step, place: Place::id(3), due_at, unsure: Vec::new() };
+        let begun = begun_by_a_newer_version(&world).await;
         let leased = store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap().unwrap();
         let mut told = leased.clone();
         assert!(store::renew(db, &mut told, UnixMs(10_000)).await.unwrap());

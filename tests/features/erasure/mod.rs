@@ -16,9 +16,11 @@ mod traces;
 mod waits;
 mod world;
 
+use headmark::base::clock::UnixMs;
+use headmark::features::removals::{Place, Removal, RemovalKind};
 use serde_json::Value;
 
-use crate::support::{Client, World, eventually_within};
+use crate::support::{Client, Hand, World, eventually_within};
 
 /// The shortest life of cached entries, so that an erasure is over soon; and badges of followers and
 /// requests.
@@ -48,4 +50,17 @@ pub async fn erased(client: &Client, location: &str) -> Value {
 /// A node on which erasures are over soon.
 pub async fn node(world: &World) -> crate::support::Node {
     world.node_with(&ARGS).await
+}
+
+/// A step that no node of this version does.
+const STEP: &str = "of_a_newer_version";
+
+/// A removal that is at such a step, so that only the test moves it.
+async fn begun_by_a_newer_version(world: &World) -> Removal {
+    const ID: &str = "0190163d8694739b3d5c2a7f00112230";
+    let columns = "operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at";
+    let row = format!("'{ID}', 1, 7, 'open', '{STEP}', 3, 0, '', 5000, 1, 0");
+    Hand::on(world).await.run(&format!("insert into removals ({columns}) values ({row})")).await;
+    let (kind, step, due_at) = (RemovalKind::User, STEP.to_owned(), UnixMs(5000));
+    Removal { id: ID.parse().unwrap(), kind, subject: 7, step, place: Place::id(3), due_at, unsure: Vec::new() }
 }

@@ -1,9 +1,9 @@
 //! A removal that does not end, and one that a node with a fast clock has left.
 
 use headmark::base::clock::UnixMs;
-use headmark::features::removals::{Place, Removal, RemovalKind, store};
+use headmark::features::removals::{Place, store};
 
-use super::{erase, erased, node};
+use super::{STEP, begun_by_a_newer_version, erase, erased, node};
 use crate::both_tiers;
 use crate::support::{Hand, eventually, eventually_within};
 
@@ -68,15 +68,9 @@ both_tiers! {
 
     /// Who has one gives it up before its lease is over, so that others go first and none waits for the lease.
     async fn a_removal_is_given_up_early_and_who_knows_an_earlier_place_has_it_no_more(world: World) {
-        const STEP: &str = "of_a_newer_version";
         let node = node(&world).await;
         let db = &node.app.state().db;
-        Hand::on(&world).await.run(&format!("insert into removals
-            (operation_id, kind, subject_id, caller, step, after_id, after_seq, after_name, due_at, created_at, finished_at)
-            values ('0190163d8694739b3d5c2a7f00112230', 1, 7, 'open', '{STEP}', 3, 0, '', 5000, 1, 0)")).await;
-        let id = "0190163d8694739b3d5c2a7f00112230".parse().unwrap();
-        let (kind, step, due_at) = (RemovalKind::User, STEP.to_owned(), UnixMs(5000));
-        let begun = Removal { id, kind, subject: 7, step, place: Place::id(3), due_at, unsure: Vec::new() };
+        let begun = begun_by_a_newer_version(&world).await;
         let leased = store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap().unwrap();
         assert_eq!(store::move_on(db, &begun, STEP, Place::id(4), UnixMs(9000)).await.unwrap(), None);
         let given_up = store::move_on(db, &leased, STEP, Place::id(4), UnixMs(5000)).await.unwrap().unwrap();

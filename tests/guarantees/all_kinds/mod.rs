@@ -51,7 +51,6 @@ async fn run(fleet: &mut Fleet, case: &Case) {
     run.settle().await;
 }
 
-/// Each run has other cases, so few of them are enough: one takes as long as a hundred other tests.
 fn explore(fleet: impl Future<Output = Fleet>, (cases, max_shrink_iters): (u32, u32), strategy: impl Strategy<Value = Case>) {
     let config = ProptestConfig { cases, max_shrink_iters, failure_persistence: None, ..ProptestConfig::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -63,7 +62,8 @@ fn explore(fleet: impl Future<Output = Fleet>, (cases, max_shrink_iters): (u32, 
 
 /// Nodes in this process.
 fn explore_here(tier: Tier) {
-    explore(Fleet::here(tier), (4, 60), cases(50..100, None));
+    let cases_of_tier = if tier == Tier::Server { 6 } else { 8 };
+    explore(Fleet::here(tier), (cases_of_tier, 60), cases(50..100, None));
 }
 
 /// Processes. What fails when one dies at some moment may not fail again, so nothing is shrunk.
@@ -83,7 +83,7 @@ fn every_sequence_of_all_kinds_matches_the_model_server() {
 
 #[test]
 fn every_sequence_of_all_kinds_matches_the_model_on_plain_tables() {
-    explore(Fleet::on_plain_tables(), (2, 60), cases(50..100, None));
+    explore(Fleet::on_plain_tables(), (3, 60), cases(50..100, None));
 }
 
 #[test]
